@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant._files import write_text
 from reluctant._version import __version__
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting, Facts, Rows
@@ -77,7 +78,7 @@ class Record:
 
     def write(self, path: Path) -> None:
         """Write the JSON form."""
-        path.write_text(self.to_json() + "\n", encoding="utf-8")
+        write_text(path, self.to_json() + "\n")
 
 
 def _facts_as_data(facts: Facts) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -139,3 +142,13 @@ def test_help_explains_the_target(name, command):
 
 def test_the_version(command):
     assert command("--version").out == f"{__version__}\n"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_text_that_an_encoding_lacks_is_written_with_question_marks(encoding, patience):
+    command = [sys.executable, "-m", "reluctant", "reproduce", "list"]
+    ended = subprocess.run(
+        command, env={**os.environ, "PYTHONIOENCODING": encoding}, capture_output=True, check=False, timeout=patience
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert b"?" in ended.stdout

@@ -6,10 +6,12 @@ by the user (Ctrl-C), 143 by SIGTERM.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -112,6 +114,7 @@ def _make_app() -> typer.Typer:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; errors become one message on standard error and a status."""
+    _write_any_text()
     try:
         _make_app()(arguments, prog_name="reluctant")
     except SystemExit as stop:
@@ -122,3 +125,10 @@ def run(arguments: list[str] | None = None) -> int:
         say_error(error)
         return BAD_INPUT if isinstance(error, BAD_INPUT_ERRORS) else FAILED
     return DONE
+
+
+def _write_any_text() -> None:
+    """Let both streams write "?" for what their encoding lacks (cp1252 has no ≤); files and JSON are not concerned."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")

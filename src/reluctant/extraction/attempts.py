@@ -19,11 +19,13 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain, TargetError
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
@@ -40,7 +42,8 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
@@ -59,7 +62,8 @@ def extract(
     labels: bool = False,
     rng: Rng = 0,
     attempts: int = ATTEMPTS,
-    **opening: Unpack[OpeningKeywords],
+    seconds: float | None = None,
+    **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
 
@@ -70,6 +74,7 @@ def extract(
         labels: use nothing but labels, the sign or the largest of the outputs, as `FromLabels()` does.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
+        seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
@@ -86,17 +91,18 @@ def extract(
         raise InvalidInput.about(
             "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
         )
-    with opened_target(oracle, opening) as opened:
+    with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
                 fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
             )  # fmt: skip
-        run = Run[PartialNetwork | None].begin(opened, "extract", rng, None)
+        target, units = in_units(opened)
+        run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(opened)
+        return search.result(*ending).with_classes(opened).in_inputs_of(units)
 
 
 HEALTH_LINES = 4
@@ -251,7 +257,7 @@ class Extraction:
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
-            yield from repeat(FewDigits()) if in_space else map(FewDigits, more_directions)
+            yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
             return
         yield DepthTwo()
         part = self.part
@@ -267,6 +273,12 @@ class Extraction:
         if not kinds.one_layer:
             yield DepthThree()
         yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
+
+    def methods_for_few_digits(self) -> Iterator[Method]:
+        """One hidden layer, until creases turn out to bend; then two."""
+        while self.stuck != LAYERS:
+            yield FewDigits()
+        yield from repeat(FewDigitsDeep())
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks."""
@@ -417,7 +429,7 @@ def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
     few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
     fewest_points, most_points = 20, 64
-    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are looked at besides
+    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
     if spent < few_rows:
         return points_for_few_rows
     return int(np.clip(verification_share * spent, fewest_points, most_points))
@@ -448,7 +460,7 @@ def exact_refusal(health: Interface) -> Outcome | None:
 
 
 def has_noticeable_noise(health: Interface) -> bool:
-    """True if there is noise that exact methods would be told of, but are not made for."""
+    """True if there is noise that exact methods can work with, but are not made for."""
     noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
     return (
         exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread

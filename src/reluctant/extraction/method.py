@@ -27,7 +27,7 @@ from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import Precision
 
 PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork
-Keep: TypeAlias = Callable[[PartialNetwork], None]  # is told what is known so far
+Keep: TypeAlias = Callable[[PartialNetwork], None]  # receives the part that is known so far
 
 
 def lifted(known: PartialNetwork) -> ReLUNetwork:

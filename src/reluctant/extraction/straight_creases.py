@@ -1,4 +1,4 @@
-"""First-layer creases told from deeper ones: only first-layer creases are straight in a plane.
+"""Straight creases: only those of the first layer are straight in a plane, deeper ones bend.
 
 In a plane a first-layer neuron's crease is a whole straight line. One of a deeper neuron bends where it meets a
 crease below it, so it lies in one convex cell and cannot be there far away on both sides. A derivative on each side
@@ -179,7 +179,7 @@ class CreaseKinds:
 
     creases: int
     straight: int
-    unresolved: int  # stretches of the line in which creases could not be told apart
+    unresolved: int  # stretches of the line in which creases are too close to each other
 
     @property
     def hopeless(self) -> bool:
@@ -215,7 +215,7 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
     Cost: about 5 rows a crease and 11 for each that is followed.
     """
     followed_first = 12  # creases followed at first
-    more_lines = 3  # looked at if a line has none
+    more_lines = 3  # scanned if a line has none
     with oracle.stage("layers"):
         kinds = _follow_some(oracle, noise, rng, followed_first)
         for _ in range(more_lines):

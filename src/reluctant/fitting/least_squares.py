@@ -64,7 +64,7 @@ def solve_weighted(design: Array, weights: FloatArray, arrays: Arrays = HOST) ->
 
 
 def normal_solver(design: Array, arrays: Arrays = HOST) -> Callable[[Array], Array]:
-    """Least squares by the normal equations: quick, and half the digits, so for steps that are taken again."""
+    """Least squares by the normal equations: quick, and half the digits, so for steps that are repeated."""
     ridge = 1e-12  # of squares of columns of norm one: a column of zeros, a neuron never on, is left alone
     normal = design.T @ design
     scale = arrays.xp.sqrt(normal.diagonal())

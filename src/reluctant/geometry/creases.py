@@ -439,7 +439,7 @@ class LineSearch:
 
     @property
     def found_in(self) -> IntArray:
-        """The round after which each crease was certain: it was looked at from both sides, between two pieces."""
+        """The round after which each crease was certain: samples on both sides, between two pieces."""
         after = np.clip(np.searchsorted(self.t, self.creases), 1, len(self.t) - 1)
         piece = self._pieces()
         order = np.lexsort([self.round, piece])
@@ -449,7 +449,7 @@ class LineSearch:
         return np.maximum.reduce([self.round[after], self.round[after - 1], settled[:-1], settled[1:]])
 
     def at(self, round_: int) -> LineSearch:
-        """The search as it stood after this round, told from where it ended."""
+        """The search as it was after this round, reconstructed from its end."""
         asked, found = np.flatnonzero(self.round <= round_), self.found_in <= round_
         piece = self._pieces()[asked]
         left, right = piece[:-1], piece[1:]

@@ -305,7 +305,7 @@ ExtraNoise: TypeAlias = Callable[
     [FloatArray, FloatArray], FloatArray
 ]  # rows and answers (n, m) to more noise (n,) of these
 
-LEAST_NOISE = DOUBLE.rounding / 1000  # of the spread: a target that computes exactly is not taken for noiseless
+LEAST_NOISE = DOUBLE.rounding / 1000  # of the spread: a target that computes exactly still has some noise
 
 
 @dataclass(frozen=True)

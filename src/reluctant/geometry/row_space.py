@@ -80,7 +80,7 @@ class _RowSpaceSearch:
         self.ask, self.dim, self.noise, self.rng, self.scale = ask, dim, noise, rng, scale
         self.basis = np.empty((0, dim))
         self.rows: list[FloatArray] = []  # gradients of single outputs, of norm one
-        self.kept, self.left = np.inf, 0.0  # smallest part taken for a direction, largest taken for nothing
+        self.kept, self.left = np.inf, 0.0  # smallest part that counts as a direction, largest that does not
         self.spread = 0.0
 
     @property

@@ -147,7 +147,7 @@ class CreaseSearch:
         return s.t[here + 1] - s.t[here] > room * (self.lines.scale + np.abs(s.t[here]))
 
     def pieces(self, s: Samples) -> Pieces:
-        """Runs and pairs; in a crowd, runs that are straight as a whole, as far as they can be told apart."""
+        """Runs and pairs; in a crowd, runs that are straight as a whole, as far as rounding allows."""
         found = find_pieces(s)
         return without_bridges(s, split_bent(s, found, partial(self.is_wide, s))) if self.is_crowded(s) else found
 
@@ -288,7 +288,7 @@ def _give_partners(search: CreaseSearch, s: Samples, pieces: Pieces, wanted: Wan
 
 
 def _look_beside(search: CreaseSearch, s: Samples, pieces: Pieces, left: IntArray, wanted: WantedSamples) -> Samples:
-    """A crease that falls on a sample is looked at once from nearby; in a crowd, if what is beside it is sure."""
+    """A crease that falls on a sample is sampled once from nearby; in a crowd, if the pieces beside it are sure."""
     nudge = 1e-3  # of the neighbouring intervals, beside a crease that falls on a sample
     if len(left) and search.is_crowded(s):
         beside = np.intersect1d(np.concatenate([left, left + 1]), untested_runs(s, pieces))

@@ -51,7 +51,8 @@ from reluctant.interface.noise import (
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Kind
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import PERCENT, link_of, noun_behind, raw_answers
 from reluctant.oracles.open import Target, opened_target
@@ -228,7 +229,7 @@ UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold be
 ROWS_PER_LINE = 17
 
 
-def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[OpeningKeywords]) -> Interface:
+def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[InputsKeywords]) -> Interface:
     """Look at a target's query interface: noise, rounding, shape, faults.
 
     Arguments:
@@ -247,7 +248,7 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
     with opened_target(oracle, opening) as opened:
         generator = as_generator(rng)
         opened.begin("health", rng)
-        return examine(opened, generator, lines)
+        return examine(in_units(opened)[0], generator, lines)
 
 
 def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Interface:

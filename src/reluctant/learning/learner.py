@@ -52,7 +52,8 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
@@ -419,7 +420,8 @@ def learn(
     eps: float = EPS,
     rng: Rng = 0,
     narrowest: float = NARROWEST,
-    **opening: Unpack[OpeningKeywords],
+    seconds: float | None = None,
+    **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
 
@@ -429,6 +431,7 @@ def learn(
         rng: seed of all random choices.
         narrowest: width of a bump, up to distance 1 from the origin, that must not be missed; one at distance 3 must
             be 55 times as wide. Cost grows like 1/narrowest.
+        seconds: processor time; the best network until then is kept. No limit without it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
@@ -442,8 +445,9 @@ def learn(
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
     if not 0 < narrowest <= 1:
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
-    with opened_target(oracle, opening) as opened:
-        return _learn(opened, eps, rng, narrowest).with_classes(opened)
+    with opened_target(oracle, opening, seconds) as opened:
+        target, units = in_units(opened)
+        return _learn(target, eps, rng, narrowest).with_classes(opened).in_inputs_of(units)
 
 
 def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:

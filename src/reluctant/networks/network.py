@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluctant._files import replacement
 from reluctant._notebook import html_table
 from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
 from reluctant.numerics import HOST, Arrays, FloatArray, all_finite
@@ -333,7 +334,7 @@ def _save_npz(network: ReLUNetwork, path: Path, dtype: str) -> None:
     if network.skip is not None:
         arrays["skip"] = network.skip.astype(dtype)
     header = {"format": np.array(NPZ_FORMAT), "link": np.array(network.link)}
-    with path.open("wb") as file:
+    with replacement(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **header, **arrays)  # type: ignore[arg-type]
 
 

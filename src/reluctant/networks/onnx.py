@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from reluctant._files import replacement
 from reluctant._optional import require
 from reluctant._version import __version__
 from reluctant.errors import UnsupportedModel
@@ -310,7 +311,8 @@ def write_onnx(network: ReLUNetwork, path: Path, dtype: Literal["float64", "floa
     if network.link != "identity":
         op, attributes = LINK_NODES[network.link]
         hidden = graph.node(op, [hidden], network.link, **attributes)
-    onnx.save(graph.model(network, hidden), str(path))
+    with replacement(path) as fresh:
+        onnx.save(graph.model(network, hidden), str(fresh))
 
 
 class _GraphWriter:

@@ -167,7 +167,7 @@ class Facts:
     transcript; an empty one means that only its answers can tell. `reference` says that the answers are log-ratios
     to a class in front of them, as a softmax link gives; `saturates` that they become infinite far out, where a
     probability they come from is 0 or 1; `recast` that the target would answer with more digits if it were opened with
-    precision='float64'.
+    precision='float64'. `samples` (n, dim) are rows of the kind the target is for, if the user gave some.
     """
 
     dim: int
@@ -180,6 +180,7 @@ class Facts:
     reference: bool = False
     saturates: bool = False
     recast: bool = False
+    samples: FloatArray | None = field(default=None, compare=False, repr=False)
 
 
 class Oracle(ABC):

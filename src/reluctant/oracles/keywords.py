@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.engines import Engine
@@ -218,7 +219,7 @@ class ReachingKeywords(TypedDict, total=False):
 
 
 class OpeningKeywords(ReachingKeywords, ServedKeywords, total=False):
-    """Every keyword of `open_oracle`; see there."""
+    """Every keyword of `open_oracle` but `inputs`; see there."""
 
     budget: int | None
     output: int | Sequence[int] | None
@@ -227,6 +228,12 @@ class OpeningKeywords(ReachingKeywords, ServedKeywords, total=False):
     precision: RunPrecision
     engine: Engine | None
     reading: Reading | None
+
+
+class InputsKeywords(OpeningKeywords, total=False):
+    """Every keyword of `open_oracle`, for verbs without rows of their own."""
+
+    inputs: ArrayLike | None
 
 
 Group = TypeVar("Group", Serving, Reading, Recording)

@@ -99,19 +99,27 @@ class Counting(Wrapper):
         inner: the rest of the stack.
         ledger: shared with the object that counts rows sent, next to the target.
         domain: where the target may be asked; rows outside are refused before they are sent.
+        samples: rows of the kind the target is for.
     """
 
     transparent = True
 
-    def __init__(self, inner: Oracle, ledger: Ledger, domain: Domain | None = None) -> None:
+    def __init__(
+        self, inner: Oracle, ledger: Ledger, domain: Domain | None = None, samples: FloatArray | None = None
+    ) -> None:
         super().__init__(inner)
         self.ledger = ledger
         self._domain = domain
+        self._samples = samples
 
     @property
     def facts(self) -> Facts:
-        """Facts of the target, with the domain it was opened with."""
-        return self.inner.facts if self._domain is None else replace(self.inner.facts, domain=self._domain)
+        """Facts of the target, with the domain and the samples it was opened with."""
+        inner = self.inner.facts
+        if self._domain is None and self._samples is None:
+            return inner
+        domain = inner.domain if self._domain is None else self._domain
+        return replace(inner, domain=domain, samples=inner.samples if self._samples is None else self._samples)
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Count, then pass on."""
@@ -258,7 +266,8 @@ class Limit:
 
     def of(self, oracle: Counting) -> Counting:
         """The same target and the same ledger, within this limit."""
-        return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, oracle.facts.domain)
+        facts = oracle.facts
+        return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, facts.domain, facts.samples)
 
     def fits(self, asked: int, stage: str) -> bool:
         """True if so many more rows of this stage are allowed."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.engines import Engine
@@ -26,6 +27,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import adapt, adapt_on_engine
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
+from reluctant.oracles.input_units import checked_samples
 from reluctant.oracles.keywords import (
     OpeningKeywords,
     OpenOptions,
@@ -41,7 +43,7 @@ from reluctant.oracles.keywords import (
     row_shape,
     served_options,
 )
-from reluctant.oracles.ledger import Counting, Ledger, Metered, Timed
+from reluctant.oracles.ledger import Counting, Ledger, Limit, Metered, Timed
 from reluctant.oracles.links import ANSWER_LINKS, AnswerLink, Linked, PlainProbabilities, ProbabilityFormat
 from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.retry import Retrying
@@ -76,6 +78,7 @@ def open_oracle(
     link: AnswerLink = "identity",
     percent: bool = False,
     domain: Domain | tuple[Any, Any] | None = None,
+    inputs: ArrayLike | None = None,
     precision: RunPrecision = "as-served",
     kind: Kind | str = Kind.VALUES,
     timeout: float | None = None,
@@ -104,6 +107,7 @@ def open_oracle(
             between -1 and 1.
         percent: the answers are probabilities in percent; they are divided by 100 before anything else.
         domain: (low, high) inside which the target may be asked.
+        inputs: rows (n, d) of the kind the target is for. Every verb works where they are, in units of their columns.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
         timeout: seconds to wait for each call.
@@ -143,13 +147,14 @@ def open_oracle(
             if_refused.callback(adapter.close)
         _check_dim(adapter, options)
         bounds = _domain_inside(domain, adapter)
+        samples = checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)
         recorder = _with_transcript(sender, ledger, kept, bounds)
         if_refused.pop_all()
         if_refused.callback(recorder.close)
         answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if read.percent else recorder
         values = answers if read.link == "identity" else Linked(answers, read.link)
-        opened = Counting(values if read.output is None else Selected(values, read.output), ledger, bounds)
+        opened = Counting(values if read.output is None else Selected(values, read.output), ledger, bounds, samples)
         if_refused.pop_all()
     return opened
 
@@ -208,17 +213,34 @@ def as_opened(oracle: Oracle) -> Counting:
 
 
 @contextmanager
-def opened_target(target: Target, keywords: OpeningKeywords) -> Iterator[Counting]:
+def opened_target(target: Target, keywords: OpeningKeywords, seconds: float | None = None) -> Iterator[Counting]:
     """An oracle for one call of a verb: opened with these keywords, and closed after it.
 
     An oracle is used as it is if no keyword is given. With keywords they hold for this call alone. It stays open
-    either way: who opened it closes it.
+    either way: who opened it closes it. seconds: processor time after which the call gets no more answers.
     """
+    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+        raise InvalidInput.about("seconds", got=repr(seconds), expected="a processor time above 0, or None")
     if isinstance(target, Oracle) and not keywords:
-        yield as_opened(target)
+        with _within(as_opened(target), seconds) as oracle:
+            yield oracle
         return
-    with open_oracle(Borrowed(target) if isinstance(target, Oracle) else target, **keywords) as oracle:
+    with (
+        open_oracle(Borrowed(target) if isinstance(target, Oracle) else target, **keywords) as opened,
+        _within(opened, seconds) as oracle,
+    ):
         yield oracle
+
+
+@contextmanager
+def _within(oracle: Counting, seconds: float | None) -> Iterator[Counting]:
+    """The same, which answers for so much processor time."""
+    if seconds is None:
+        yield oracle
+        return
+    limit = Limit(seconds=seconds)
+    with limit.running():
+        yield limit.of(oracle)
 
 
 def _opening_rows(sender: Oracle, bounds: Domain, n: int) -> FloatArray:

@@ -27,6 +27,7 @@ from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
@@ -359,6 +360,7 @@ def recover_span(
     threshold: float | None = None,
     reach: float = 3.0,
     inputs: ArrayLike | None = None,
+    seconds: float | None = None,
     **opening: Unpack[OpeningKeywords],
 ) -> Span:
     """Find every direction of input space that changes the answers of a target.
@@ -374,13 +376,20 @@ def recover_span(
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
         inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
             random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
+        seconds: processor time; the directions found until then are kept. No limit without it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
     and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
     """
-    with opened_target(oracle, opening) as opened:
-        return _recover(opened, labels, rng, fine, threshold, reach, inputs)
+    with opened_target(oracle, opening, seconds) as opened:
+        target, units = in_units(opened)
+        if units is None:
+            return _recover(opened, labels, rng, fine, threshold, reach, inputs)
+        given = target.facts.samples if inputs is None else units.reduced(np.asarray(inputs, dtype=np.float64))
+        found = _recover(target, labels, rng, fine, threshold, reach, given)
+        # A slope along z is one along x times the scale: the rows of the span are divided by it.
+        return replace(found, subspace=Subspace.spanned_by(found.basis / units.scale))
 
 
 def _recover(

@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluctant._files import replacement
 from reluctant.errors import InvalidInput, UnsupportedModel
 from reluctant.numerics import DOUBLE, FloatArray
 
@@ -151,7 +152,7 @@ class Subspace:
         path = Path(path)
         if path.suffix != ".npz" or not path.parent.is_dir():
             raise InvalidInput.about("path", got=f"'{path}'", expected="a name ending in .npz, in an existing folder")
-        with path.open("wb") as file:
+        with replacement(path) as fresh, fresh.open("wb") as file:
             np.savez(file, format=np.array(NPZ_FORMAT), basis=self.basis)
 
     @classmethod

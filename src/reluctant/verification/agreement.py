@@ -21,7 +21,8 @@ from reluctant.interface.noise import RawDigits, format_noise, measure_noise, no
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
@@ -127,7 +128,7 @@ CONFIDENCE = 0.95
 
 def verify(
     oracle: Target, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, noise: Noise | None = None,
-    points: int = 64, per_neuron: int = 2, **opening: Unpack[OpeningKeywords],
+    points: int = 64, per_neuron: int = 2, **opening: Unpack[InputsKeywords],
 ) -> Verification:  # fmt: skip
     """Compare a target with a network: at three scales, on the network's creases and beside them.
 
@@ -148,7 +149,9 @@ def verify(
     """
     comparison = partial(examine, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
     with opened_target(oracle, opening) as opened:
-        return _verify(opened, _in_gauge(network, opened), rng, comparison)
+        target, units = in_units(opened)
+        network = _in_gauge(network, opened)
+        return _verify(target, network if units is None else units.reduced_network(network), rng, comparison)
 
 
 def _verify(opened: Counting, network: ReLUNetwork, rng: Rng, comparison: Callable[..., Verification]) -> Verification:
@@ -220,7 +223,7 @@ def examine(
     with oracle.stage("verify"):
         groups, untested = comparison_points(
             network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, far=far,
-            creases=held_out is None, arrays=oracle.arrays,
+            creases=held_out is None, samples=oracle.facts.samples, arrays=oracle.arrays,
         )  # fmt: skip
         answers = oracle.query(np.concatenate([group.rows for group in groups]))
         noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)

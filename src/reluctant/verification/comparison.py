@@ -156,14 +156,14 @@ class AtUse:
 def compare_at_use(
     oracle: Counting, network: ReLUNetwork, box: Domain, tol: float, rng: np.random.Generator
 ) -> AtUse | None:
-    """Compare at Gaussian inputs of scale 1, in all of space; None where they lie in the box. Cost: 192 rows.
+    """Compare at typical inputs, in all of space; None where they lie in the box. Cost: at most 192 rows.
 
     tol: the tolerance inside the box, where probabilities have all their digits. Where a value cannot be read, the
     probabilities themselves are compared.
     """
     if np.max(box.high) >= FARTHEST:
         return None
-    rows = Domain().sample(rng, USE_POINTS, oracle.dim)
+    rows = typical_inputs(oracle, rng)
     with oracle.stage("verify", expected=USE_POINTS), raw_answers(oracle) as heard:
         values = oracle.answer(rows)
     raw, link = np.concatenate(heard) if heard else np.empty((0, 0)), link_of(oracle)
@@ -179,7 +179,15 @@ def compare_at_use(
     off, comparable = _probability_errors(predicted, raw, link)
     wrong = differ.any(axis=1) | (unread & comparable & (off > MOST_TOLERANCE))
     largest = float(errors[differ].max(initial=0.0))
-    return AtUse(USE_POINTS, int((~unread | comparable).sum()), int(wrong.sum()), largest)
+    return AtUse(len(rows), int((~unread | comparable).sum()), int(wrong.sum()), largest)
+
+
+def typical_inputs(oracle: Counting, rng: np.random.Generator) -> FloatArray:
+    """Rows of the kind the target is for, if the user gave some; else Gaussian ones of scale 1."""
+    samples = oracle.facts.samples
+    if samples is None:
+        return Domain().sample(rng, USE_POINTS, oracle.dim)
+    return samples[rng.permutation(len(samples))[:USE_POINTS]]
 
 
 def _value_tolerances(

@@ -51,12 +51,13 @@ def comparison_points(
     per_neuron: int,
     far: int = 0,
     creases: bool = True,
+    samples: FloatArray | None = None,
     arrays: Arrays = HOST,
 ) -> tuple[list[PointGroup], int]:
     """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
 
     points: at each scale. per_neuron: beside each crease, besides the one on it. far: far along creases. creases:
-    False where others were asked on the creases before.
+    False where others were asked on the creases before. samples: rows of the kind the target is for.
     """
     groups = [random_group(scale, domain.sample(rng, points, network.dim, scale)) for scale in SCALES]
     untested = 0
@@ -71,6 +72,10 @@ def comparison_points(
     along = far_along_creases(network, far, domain, rng)
     if len(along):
         groups.append(PointGroup("far along creases", along))
+    if samples is not None:
+        given = samples[[domain.contains(row) for row in samples]]
+        if len(given):
+            groups.append(PointGroup("given inputs", given[rng.permutation(len(given))[:points]]))
     return groups, untested
 
 

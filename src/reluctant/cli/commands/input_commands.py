@@ -9,9 +9,10 @@ import numpy as np
 import typer
 
 import reluctant as rl
+from reluctant._files import replacement
 from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, spent
 from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
-from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.run_record import Record
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def span(
         Path | None,
         typer.Option(help="Inputs of the target's own kind, rows of a .npy file: half of what is asked is like them."),
     ] = None,
+    seconds: Seconds = None,
 ) -> int:
     """Find every direction of its input that a target looks at.
 
@@ -79,7 +81,8 @@ def span(
     given = None if inputs is None else read_array("--inputs", inputs)
     with opened_target(options, target) as oracle:
         found = rl.recover_span(
-            oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, inputs=given
+            oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, inputs=given,
+            seconds=seconds,
         )  # fmt: skip
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)
@@ -156,8 +159,8 @@ def flip(
         found = rl.flip_sign(oracle, x, span=seen, network=known, steps=steps, threshold=threshold, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
     if out is not None and found.x is not None:
-        with writing("--out", out):
-            np.save(out, found.x)
+        with writing("--out", out), replacement(out) as fresh:
+            np.save(fresh, found.x)
     print_result(record, options.json, _flip_lines(found, record, out))
     advise(found, record, target, options)
     return 0 if found.ok else 1

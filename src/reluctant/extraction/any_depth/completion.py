@@ -30,7 +30,7 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
 
-CHECK_POOL = 10_000  # random points they are taken from
+CHECK_POOL = 10_000  # random points to choose from
 CHECK_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in units of the scale of use
 
 
@@ -111,7 +111,7 @@ def undetermined_points(
     known: KnownLayers, incomings: Iterable[IncomingWeights], rng: np.random.Generator
 ) -> FloatArray:
     """Points (n, d) at which a neuron on top of `known` depends on coefficients that are open, some for each."""
-    open_pool = 10_000  # random points from which they are taken
+    open_pool = 10_000  # random points to choose from
     open_distances = (0.3, 1.0, 3.0, 10.0)  # from the origin, in units of the scale of use
     chosen, pool = [np.empty((0, known.dim))], rng.standard_normal((open_pool, known.dim))
     for incoming in incomings:
@@ -275,7 +275,7 @@ class _Explained:
         The first cross what is missing; the second see it where it is, beyond creases that are known.
         """
         segments = 3  # scanned in a round
-        neighbours = 5  # right points near a wrong one, one of which is taken
+        neighbours = 5  # right points near a wrong one, to choose one from
         segment_beyond = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
         wrong = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
         chosen = rng.choice(wrong[: segments * neighbours], min(segments, len(wrong)), replace=False)

@@ -73,7 +73,7 @@ SAME_PLACE = 1e-7  # kinks this close, relative to scale and distance, are one
 
 @dataclass(frozen=True)
 class Kinks(Batch):
-    """Kinks in order of line and position; each stands between two pieces of its line."""
+    """Kinks in order of line and position; each is between two pieces of its line."""
 
     line: IntArray
     t: FloatArray

@@ -47,7 +47,7 @@ def rows_for_fit(known: KnownLayers, memory: Memory, rng: np.random.Generator) -
 
 def rows_on_rare_sides(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> FloatArray:
     """Rows (n, d) to ask where the memory has too few: random ones, and ones around those it has."""
-    rare_pool = 20_000  # random points from which rows on rare sides are taken
+    rare_pool = 20_000  # random points, to choose rows on rare sides from
     rare_spread = 0.3  # of a row: how far around it others are looked for
     rare_around = 10  # points around every row
     rows, _ = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
@@ -119,7 +119,7 @@ def fit_most(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Reado
 
 @dataclass(frozen=True)
 class _ReadoutFit:
-    """Features and answers at rows, both divided by the distance; `size` of each feature, which is taken out."""
+    """Features and answers at rows, both divided by the distance; `size` of each feature, by which it is divided."""
 
     design: FloatArray
     answers: FloatArray
@@ -230,7 +230,7 @@ def _whole_network(
     layers = [_with_carried(layer) for layer in known.layers]
     weights = [*(layer.weights for layer in layers), outputs]
     biases = [*(layer.biases for layer in layers), constants]
-    for k, layer in enumerate(known.layers):  # what keeps carried features on is taken away again above
+    for k, layer in enumerate(known.layers):  # the bias that keeps carried features on is subtracted again above
         biases[k + 1] = biases[k + 1] - ALWAYS_ON * weights[k + 1][:, len(layer) :][:, : len(layer.carried)].sum(axis=1)
     return ReLUNetwork(weights, biases, skip)
 
@@ -293,8 +293,8 @@ def refine_first_weights(
     oracle: Counting, network: ReLUNetwork, noise: DistanceNoise, rng: np.random.Generator
 ) -> ReLUNetwork:
     """Weights of the first layer from gradients. Cost: about 1.25 (d + 2) rows a neuron, less with several outputs."""
-    roomy_pool = 2000  # random points from which those far from every crease are taken
-    roomy_share = 0.2  # share of them that is looked at
+    roomy_pool = 2000  # random points, to choose some far from every crease
+    roomy_share = 0.2  # share of them that stays in the choice
     points_share = 1.25  # points for every neuron, where there is one output
     least_share = 0.5  # where there are many: each neuron is on at half of the points
     room_step = 0.5  # of the room, in the steepest coordinate

@@ -253,7 +253,7 @@ def _longest_part(start: float, stop: float, cuts: FloatArray) -> tuple[float, f
 
 
 def new_creases(inside: BoundedTarget, known: AnchorModel, point: FloatArray) -> Ray | None:
-    """Creases of target minus model from the anchor to a point; None where they could not be told apart."""
+    """Creases of target minus model from the anchor to a point; None where they are too close to each other."""
     line = Lines.between(known.anchor[None], point[None], inside.scale)
 
     def difference(rows: FloatArray) -> FloatArray:

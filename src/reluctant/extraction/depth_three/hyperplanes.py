@@ -206,7 +206,7 @@ class _HyperplaneSearch:
         return look_along(self.oracle.query, plane, lines, np.empty(0), self.noise, self.rng)
 
     def next_line(self, found: FramedHyperplanes) -> LineInPlane:
-        """A random line in the frame; what is known to cross it is not looked at again."""
+        """A random line in the frame; known hyperplanes that cross it cost no further query."""
         k = len(found.frame.basis)
         start, axes = self.rng.standard_normal(k), np.linalg.qr(self.rng.standard_normal((k, 2)))[0].T
         plane = Frame(found.frame.points(start[None])[0], axes @ found.frame.basis)
@@ -269,7 +269,7 @@ class _HyperplaneSearch:
 
     def looks(self, planes: FramedHyperplanes) -> IntArray:
         """At how many of 12 far random points each hyperplane is seen. Cost: 48 rows each."""
-        far_look = 4.0  # at which a hyperplane that is not sure is looked at again, in distances of creases
+        far_look = 4.0  # how far out an unsure hyperplane is crossed again, in distances of creases
         crossing, off_course = 1e-5, 20.0  # of a crossing there, as for the first look
         if not len(planes):
             return np.empty(0, dtype=np.intp)
@@ -303,7 +303,7 @@ class _HyperplaneSearch:
         return found.chosen(independent)
 
     def without_least_seen(self, found: FramedHyperplanes) -> FramedHyperplanes:
-        """Without the hyperplane that is seen at the fewest far points: it stands in the place of a hidden one."""
+        """Without the hyperplane that is seen at the fewest far points: it is in the place of a hidden one."""
         seen = self.looks(found)
         return found.chosen(np.arange(len(found)) != int(np.argmin(seen)))
 

@@ -207,7 +207,7 @@ def refine_slivers(
     noise: DistanceNoise,
     rng: np.random.Generator,
 ) -> tuple[ReLUNetwork, FloatArray]:
-    """The network with its nearly parallel pairs told apart. Cost: two or three times 1.25 d rows a pair."""
+    """The network with its nearly parallel pairs separated. Cost: two or three times 1.25 d rows a pair."""
     errors = errors.copy()
     for first, second in pairs:
         between = np.flatnonzero(measured.base.active[:, first] != measured.base.active[:, second])

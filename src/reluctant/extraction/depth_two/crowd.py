@@ -224,7 +224,7 @@ def look_again(
 
     Cost: 2 (k + 1) rows for each, k directions of the frame.
     """
-    most_looks = 8  # neurons that are still known badly are looked at from farther out
+    most_looks = 8  # neurons that are still known badly are measured from farther out
     too_vague = 0.2  # error of a neuron's weights, of their length: with more its crease cannot be followed
     for _ in range(most_looks):
         badly = _badly_known(known, reach)
@@ -262,7 +262,7 @@ def _sides_along_crease(
     known: FramedNetwork, neurons: IntArray, reach: float, rng: np.random.Generator, arrays: Arrays
 ) -> _TwoSides:
     """For each neuron the roomiest of random points along its crease, as far from where it is known as it is sure."""
-    draws = 64  # points of a neuron's crease that are looked at for one with room
+    draws = 64  # points of a neuron's crease, to find one with room
     # Distance from the line, of that at which the crease could be anywhere in its room.
     nearest_along, farthest_along = 0.1, 0.1
     g, start = known.network.weights[0], known.points[neurons]
@@ -305,7 +305,7 @@ def _roomiest(
 
     A region is only as good as the neurons before it are known.
     """
-    well_known = 0.1  # of a neuron's error, that of others that are taken as they are
+    well_known = 0.1  # of a neuron's error, that of others that count as known
     points = np.zeros((regions.size, known.network.dim))
     points[:, 0] = ((at[regions] + at[regions + 1]) / 2).reshape(-1)
     room = sure_room(known, points, arrays).reshape(regions.shape)

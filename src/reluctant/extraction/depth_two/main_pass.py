@@ -383,7 +383,7 @@ class _Pass:
 
         From the sums of squares of this many weights of each neuron.
         """
-        unlucky = 0.1  # chance that the size of any one neuron's weights is taken for too small by that
+        unlucky = 0.1  # chance that this underestimates the weights of any one neuron
         safety = self.safety * _underestimate(seen, unlucky / self.known.neurons)
         xp, typical = self.arrays.xp, self.arrays.put(np.sqrt(sizes / seen))
         return lambda values: self.arrays.get(xp.amin(xp.abs(values) / typical, axis=1)) / safety

@@ -136,7 +136,7 @@ class SeenNeurons(Batch):
 
 def same_creases(expected: Marks, seen: Marks) -> IntArray:
     """For each crease that is expected the one that was seen there, if a single one agrees; none is given twice."""
-    window = 20  # creases on either side of the place where one is expected that are looked at
+    window = 20  # creases compared on either side of the place where one is expected
     around = np.searchsorted(seen.t, expected.t)[:, None] + np.arange(-window, window)
     inside = (around >= 0) & (around < len(seen))
     around = np.clip(around, 0, len(seen) - 1)

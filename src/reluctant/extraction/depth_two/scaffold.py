@@ -49,7 +49,7 @@ class Regions:
 def neurons_on_a_line(
     oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, frame: Frame | None = None, *, lines: int
 ) -> tuple[FramedNetwork, Regions]:
-    """Scan one random line, of a frame if one is given; another where a few creases cannot be told apart.
+    """Scan one random line, of a frame if one is given; another where a few creases are too close to each other.
 
     lines: how many are scanned at most.
 
@@ -172,8 +172,8 @@ def _enough_regions(regions: Regions, outputs: FloatArray) -> IntArray:
 
 
 def stretch_of_regions(m: int) -> tuple[int, int]:
-    """Fewest and most neurons between two regions that are looked at, with m outputs."""
-    # Neurons for each output between two regions that are looked at, at least and at most.
+    """Fewest and most neurons between two regions whose gradients are measured, with m outputs."""
+    # Neurons for each output between two of these regions, at least and at most.
     nearest_stretch, farthest_stretch = 0.45, 0.85
     return max(1, int(nearest_stretch * m)), max(1, int(farthest_stretch * m))
 

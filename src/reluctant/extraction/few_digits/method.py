@@ -17,7 +17,7 @@ import numpy as np
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.few_digits.extension import Extension, extend
-from reluctant.extraction.few_digits.growth import KnownSubspace, grow_star, grow_subspace
+from reluctant.extraction.few_digits.growth import LAYERS, KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_line import promising_lines
 from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside, short_line_noise
@@ -93,15 +93,18 @@ class FewDigits(Method):
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first line that grows into a subspace."""
-        failure = StageFailed("line", "no line could be read", number=0, limit=1)
+        failure, given_up = StageFailed("line", "no line could be read", number=0, limit=1), False
         for line in islice(promising_lines(view, rng), self.lines):
             if isinstance(line, StageFailed):
                 failure = line
                 continue
             try:
-                return line.view, grow_subspace(line, min(self.directions, view.dim - 1), rng)
+                directions = min(self.directions, view.dim - 1)
+                return line.view, grow_subspace(line, directions, rng, doubtful=given_up)
             except StageFailed as stuck:
-                failure = stuck
+                if stuck.stage == LAYERS:
+                    raise
+                failure, given_up = stuck, True
         raise failure
 
     def _star(self, view: BoxView, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
@@ -167,7 +170,7 @@ CLOSER_SCALE = 64.0  # from one scale of the refit to the next
 
 @dataclass(frozen=True)
 class Distance:
-    """From how far a target is to be looked at; `exact` if it has all digits from there."""
+    """The distance to query a target from; `exact` if it has all digits from there."""
 
     scale: float
     exact: bool
@@ -191,14 +194,14 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
 
 
 def exact_distance(noise: float) -> float:
-    """From how far a target is looked at whose noise is so many roundings of float64: biases drown as far out."""
+    """The distance for noise of so many roundings of float64: biases drown as far out."""
     bias_digits = 100.0  # times as far rounding in float64 would hide as much of the biases as the noise does
     largest_scale = 1e8
     return _power_of_two(min(noise / bias_digits, largest_scale))
 
 
 def rounded_distance(noise: float, growth: float) -> float:
-    """From how far a target is looked at with noise that stays and noise that grows by so much a size of an input."""
+    """The distance for noise that stays, and noise that grows by so much a size of an input."""
     # Sizes of an input: noise that stays the same as far out as this does not grow with the answers.
     absolute_noise = 30.0
     beyond_same = 10.0  # how much farther than where both kinds of noise are the same
@@ -238,7 +241,7 @@ def exactly_from_afar(
 
 
 def _noise_from(oracle: Counting, scale: float, rng: np.random.Generator) -> DistanceNoise:
-    """Noise as the exact method is told it."""
+    """Noise for the exact method, measured there."""
     exact_far_out = 1e4  # in sizes of the distance: here float64 itself shows
     view = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0), rounded=False)
     with oracle.stage("noise"):

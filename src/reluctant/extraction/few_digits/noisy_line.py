@@ -94,7 +94,7 @@ def _gained_little(before: float, after: float) -> bool:
 
 
 def _apart(knots: FloatArray) -> BoolArray:
-    """Whether each knot but the last (n - 1,) is told from the next by more than rounding."""
+    """Whether each knot but the last (n - 1,) differs from the next by more than rounding."""
     closest = DOUBLE.spacing * np.maximum(np.abs(knots[1:]), np.abs(knots[:-1]))
     return np.asarray(np.diff(knots) > closest)
 
@@ -519,14 +519,14 @@ def _network_of_spline(spline: Spline) -> ReLUNetwork:
     return ReLUNetwork([sizes[:, None], (bends / sizes[:, None]).T], [-sizes * inner, constant], slope[:, None])
 
 
-CROWDED_LINE = 64  # neurons, from which on two of them are often taken for one
+CROWDED_LINE = 64  # neurons, from which on two of them often look like one
 SPARE_SHARE = 0.1  # of the rows that all other directions will cost, for lines that are read to choose from
 ROWS_A_WEIGHT = 4.0  # that other directions cost
 MOST_SPARE = 6
 
 
 def promising_lines(view: View, rng: np.random.Generator) -> Iterator[OnLine | StageFailed]:
-    """Lines without end, those with the most neurons first; a line that could not be read is told as a failure."""
+    """Lines without end, those with the most neurons first; a line that could not be read is a failure."""
     while True:
         before = view.oracle.queries
         first = _line_or_failure(view, rng)

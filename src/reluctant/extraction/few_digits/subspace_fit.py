@@ -23,7 +23,7 @@ from reluctant.numerics import DOUBLE, FloatArray
 
 HUBER = 5.0  # usual misfits, from which on a point counts less
 MOST_DEVIATIONS = 20.0  # deviations that a point counts at most, where neurons are judged
-COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron is not told from the others
+COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron depends on the others
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def _with_best_hinge(
 
 def _new_columns(normals: FloatArray, offsets: FloatArray, points: Points, known: FloatArray) -> FloatArray:
     """What hinges (n, candidates) have besides the known columns, of norm one; zero where that is nothing."""
-    flat_hinge = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, nothing new is told
+    flat_hinge = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, it adds nothing
     hinges = np.maximum(points.y @ normals.T + offsets, 0) * points.weight[:, None]
     hinges /= np.maximum(np.linalg.norm(hinges, axis=0), DOUBLE.tiny)
     hinges -= known @ (known.T @ hinges)

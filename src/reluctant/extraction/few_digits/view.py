@@ -59,7 +59,7 @@ class View:
 
     @property
     def precision(self) -> Precision:
-        """The noise of the target as a verification is told it."""
+        """The noise of the target, for verification."""
         return Precision(self.noise.near * self.units, self.noise.growth * self.units)
 
     @property
@@ -197,7 +197,7 @@ class BoxView(View):
 
     @property
     def precision(self) -> Precision:
-        """The noise of the target, in its own inputs, as a verification is told it."""
+        """The noise of the target, in its own inputs, for verification."""
         growth = self.noise.growth * self.units / float(np.median(self.half))
         return Precision(self.noise.near * self.units, growth, self.centre)
 

@@ -15,6 +15,7 @@ from math import log10
 from pathlib import Path
 from typing import Any, Literal
 
+from reluctant._files import write_text
 from reluctant._optional import require
 from reluctant.errors import InvalidInput
 from reluctant.numerics import Rng
@@ -193,7 +194,7 @@ def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]
         (folder / f"{name}{suffix}").unlink(missing_ok=True)
     paths = [folder / f"{name}{suffix}" for suffix in texts]
     for path, text in zip(paths, texts.values(), strict=True):
-        path.write_text(text + "\n", encoding="utf-8")
+        write_text(path, text + "\n")
     return paths
 
 

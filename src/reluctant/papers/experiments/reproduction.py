@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reluctant._files import write_text
 from reluctant._version import __version__
 from reluctant.engines import Engine, as_they_end, in_order
 from reluctant.papers.experiments.exact_theorems import ONE_LAYER, ORTHANT, TWO_LAYERS
@@ -112,7 +113,7 @@ def write_gallery(folder: Path) -> Path:
         for name in (record["name"] for record in records)
         if (folder / f"{name}.svg").exists()
     }
-    (folder / GALLERY_PAGE).write_text(gallery_page(records, pictures), encoding="utf-8")
+    write_text(folder / GALLERY_PAGE, gallery_page(records, pictures))
     return folder / GALLERY_PAGE
 
 

@@ -1,0 +1,146 @@
+"""`InputUnits`: the place and the spread of a target's inputs, column by column, and the target in these units.
+
+Columns of real data differ: an age, a price, a share of 0.05. Every verb works on z and asks the target at
+x = centre + scale · z, so that one step means the same in each column. Results go back to the user's own units.
+Units come from a box whose sides differ (`domain=`), else from rows of the kind the target is for (`inputs=`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.errors import InvalidInput
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Facts, Oracle, Wrapper
+from reluctant.oracles.ledger import Counting
+
+MOST_SAMPLES = 4096  # rows kept of `inputs`: their mean and deviation are known well enough by then
+FEWEST_SAMPLES = 8
+ALIKE = 4.0  # columns whose scales differ less need no units of their own, nor do centres within so many scales
+
+
+@dataclass(frozen=True)
+class InputUnits:
+    """Centre and scale (d,) of the inputs: x = centre + scale · z."""
+
+    centre: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, facts: Facts) -> InputUnits:
+        """Units of a target's inputs: those of its box if it has one, else of its samples; 0 and 1 where x = z will do.
+
+        A column that is the same in all samples has the median scale of the others.
+        """
+        plain = cls(np.zeros(facts.dim), np.ones(facts.dim))
+        if facts.domain.is_box:
+            low, high = (np.broadcast_to(side, (facts.dim,)) for side in (facts.domain.low, facts.domain.high))
+            centre, scale = (low + high) / 2, (high - low) / 2
+            return plain if scale.max() < ALIKE * scale.min() else cls(centre, scale)
+        if facts.samples is None:
+            return plain
+        centre, scale = facts.samples.mean(axis=0), facts.samples.std(axis=0)
+        varies = np.ptp(facts.samples, axis=0) > 0
+        scale = np.where(varies, scale, np.median(scale[varies]))
+        near, alike = np.abs(centre).max() < ALIKE * scale.min(), scale.max() < ALIKE and scale.min() > 1 / ALIKE
+        return plain if near and alike else cls(centre, scale)
+
+    @property
+    def are_plain(self) -> bool:
+        """True if z = x."""
+        return not self.centre.any() and bool((self.scale == 1).all())
+
+    def rows(self, z: FloatArray) -> FloatArray:
+        """Rows as the target takes them."""
+        return self.centre + self.scale * z
+
+    def reduced(self, x: FloatArray) -> FloatArray:
+        """Rows in these units."""
+        return (x - self.centre) / self.scale
+
+    def reduced_domain(self, domain: Domain) -> Domain:
+        """A domain in these units."""
+        if domain.is_space:
+            return domain
+        return Domain(self.reduced(np.asarray(domain.low)), self.reduced(np.asarray(domain.high)))
+
+    def network(self, reduced: ReLUNetwork) -> ReLUNetwork:
+        """A network of z as one of x: the same function of the target's own inputs."""
+        return _with_inputs(reduced, 1 / self.scale, -self.centre / self.scale)
+
+    def reduced_network(self, network: ReLUNetwork) -> ReLUNetwork:
+        """A network of x as one of z."""
+        return _with_inputs(network, self.scale, self.centre)
+
+
+def _with_inputs(network: ReLUNetwork, factors: FloatArray, offset: FloatArray) -> ReLUNetwork:
+    """The network of factors · x + offset."""
+    weights, biases, skip = network.weights, network.biases, network.skip
+    biases[0] = biases[0] + weights[0] @ offset
+    weights[0] = weights[0] * factors
+    if skip is not None:
+        biases[-1] = biases[-1] + skip @ offset
+        skip = skip * factors
+    return ReLUNetwork(weights, biases, skip, network.link)
+
+
+class Scaled(Wrapper):
+    """The target in units of its inputs: the row z asks for centre + scale · z.
+
+    bounds, samples: the domain and the rows of the kind the target is for, both in its own units.
+    """
+
+    def __init__(self, inner: Oracle, units: InputUnits, bounds: Domain, samples: FloatArray | None) -> None:
+        super().__init__(inner)
+        self.units, self.bounds, self.samples = units, bounds, samples
+
+    @property
+    def facts(self) -> Facts:
+        """Facts in these units."""
+        samples = None if self.samples is None else self.units.reduced(self.samples)
+        return replace(self.inner.facts, domain=self.units.reduced_domain(self.bounds), samples=samples)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Ask the target at its own rows, which rounding may not carry over its bounds."""
+        asked = self.units.rows(rows)
+        return self.inner.answer(asked if self.bounds.is_space else np.clip(asked, self.bounds.low, self.bounds.high))
+
+
+def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
+    """The target in units of its inputs, counted in the same ledger; itself and None where nothing is known of them."""
+    facts = opened.facts
+    units = InputUnits.of(facts)
+    if facts.samples is None and units.are_plain:
+        return opened, None
+    return Counting(Scaled(opened.inner, units, facts.domain, facts.samples), opened.ledger), units
+
+
+def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:
+    """Rows of the kind the target is for, as (n, dim) float64, or an error that names what is wrong with them."""
+    if inputs is None:
+        return None
+    try:
+        rows = np.asarray(inputs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput.about(
+            "inputs", got=f"{type(inputs).__name__} ({error})", expected="an array of numbers",
+            fix="Encode texts and categories as the target's own first step does.",
+        ) from error  # fmt: skip
+    if rows.ndim != 2 or rows.shape[1] != dim or len(rows) < FEWEST_SAMPLES:
+        raise InvalidInput.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {dim}) with n >= {FEWEST_SAMPLES}")
+    missing = np.flatnonzero(~np.isfinite(rows).all(axis=0))
+    if len(missing):
+        raise InvalidInput.about(
+            "inputs", got=f"NaN or inf in column {missing[0]}", expected="finite numbers",
+            fix="Leave out rows with missing values, or fill them as the target's own first step does.",
+        )  # fmt: skip
+    if not np.ptp(rows, axis=0).any():
+        raise InvalidInput.about("inputs", got="the same row again and again", expected="rows that differ")
+    if not domain.contains(rows):
+        raise InvalidInput.about("inputs", got="a row outside the domain", expected=domain.describe())
+    return rows[:: -(-len(rows) // MOST_SAMPLES)]
