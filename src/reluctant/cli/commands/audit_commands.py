@@ -48,9 +48,6 @@ class AuditOptions:
     """Options of the audit besides those of its target."""
 
     out: Annotated[Path, typer.Option("--out", "-o", help="Write the report: one HTML file.")] = Path("report.html")
-    inputs: Annotated[
-        Path | None, typer.Option(help="Honest inputs, a .npy file (n, d): what defenses cost is measured on them.")
-    ] = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,7 +83,6 @@ class AuditOptions:
     def settings(self) -> dict[str, Any]:
         """As `audit` takes them."""
         return {
-            "inputs": None if self.inputs is None else read_array("--inputs", self.inputs),
             "input_shape": _shape(self.input_shape),
             "classes": () if self.classes is None else tuple(name.strip() for name in self.classes.split(",")),
             "price": None if self.price is None else {"per thousand": self.price, "currency": self.currency},
