@@ -493,6 +493,32 @@ AUDITS: Mapping[str, Entry] = {
     "method-limits": Entry("The step {step} has limits of its own.", example={"step": "extraction"}),
     "method-certificate": Entry("The step {step} has a certificate of its network.", example={"step": "extraction"}),
     "method-risk": Entry("The step {step} can miss a narrow bump.", example={"step": "learning"}),
+    # Why there is no estimate of the cost.
+    "link-not-measured": Entry(
+        "Not measured: answers behind a {link}. Where they saturate, values are read inside a box, which takes some "
+        "times as many rows. Without a link there are numbers for the values.",
+        example={"link": "softmax"},
+    ),
+    "decimals-not-measured": Entry(
+        "Not measured: answers rounded to {decimals} decimals. Attempts on them fail at times. There are numbers for "
+        "fewer decimals, and for answers that are not rounded.",
+        example={"decimals": 11},
+    ),
+    "float16-refused": Entry("Answers in float16 have three digits: extraction refuses them (low-precision)."),
+    "depth-not-measured": Entry(
+        "Not measured: {hidden} hidden layers. Extraction tries any depth; no measured network has more than {most}.",
+        example={"hidden": 4, "most": 3},
+    ),
+    "deep-few-digits-refused": Entry(
+        "With {hidden} hidden layers and few digits extraction refuses (low-precision): only one hidden layer has been "
+        "recovered from such answers.",
+        example={"hidden": 2},
+    ),
+    "range-not-measured": Entry("There is no estimate: costs inside a range of inputs were measured for few shapes."),
+    "range-behind-link-not-measured": Entry(
+        "There is no estimate: behind a link answers show values inside a range alone, and costs there were measured "
+        "for few shapes."
+    ),
     "rows-left-out": Entry(
         'The picture "{picture}" leaves out {rows} rows without a finite answer.',
         example={"picture": "line", "rows": 3},
