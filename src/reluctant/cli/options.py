@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from reluctant.cli.files import read_array
 from reluctant.cli.console import note, progress, show_waits, stoppable
+from reluctant.cli.files import read_array
 from reluctant.errors import InvalidInput
 
 if TYPE_CHECKING:
