@@ -46,6 +46,7 @@ from benchmarks import (
     student,
     survival,
     verdicts,
+    wide,
 )
 from benchmarks.results import Results
 from benchmarks.sweeping import Sweeping
@@ -85,6 +86,7 @@ BENCHMARKS = {
     "span": span.main,
     "span-figures": span_figures.main,
     "experiments": experiments.main,
+    "wide": wide.main,
 }
 
 
