@@ -31,6 +31,11 @@ TargetArgument = Annotated[
     ),
 ]
 
+Seconds = Annotated[
+    float | None,
+    typer.Option(help="Most processor time, in seconds; what was found until then is kept. No limit if not given."),
+]
+
 BOUNDS = "a pair of numbers like 0,1"
 
 

@@ -19,11 +19,13 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain, TargetError
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
@@ -60,6 +62,7 @@ def extract(
     labels: bool = False,
     rng: Rng = 0,
     attempts: int = ATTEMPTS,
+    seconds: float | None = None,
     **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
@@ -71,6 +74,7 @@ def extract(
         labels: use nothing but labels, the sign or the largest of the outputs, as `FromLabels()` does.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
+        seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
@@ -87,7 +91,7 @@ def extract(
         raise InvalidInput.about(
             "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
         )
-    with opened_target(oracle, opening) as opened:
+    with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
@@ -253,7 +257,7 @@ class Extraction:
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
-            yield from repeat(FewDigits()) if in_space else map(FewDigits, more_directions)
+            yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
             return
         yield DepthTwo()
         part = self.part
@@ -269,6 +273,12 @@ class Extraction:
         if not kinds.one_layer:
             yield DepthThree()
         yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
+
+    def methods_for_few_digits(self) -> Iterator[Method]:
+        """One hidden layer, until creases turn out to bend; then two."""
+        while self.stuck != LAYERS:
+            yield FewDigits()
+        yield from repeat(FewDigitsDeep())
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks."""
