@@ -5,9 +5,9 @@
     LABELS_ROWS=20-10-1,cancer python -m benchmarks labels       these rows only
     LABELS_FIRST_SEED=920000 python -m benchmarks labels         other networks
 
-The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts networks
-that passed verification and whose boundary is off by more than they say. Rows count everything that was asked,
-verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
+The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts
+networks that passed verification and whose boundary is off by more than they say. Rows count everything that was
+asked, verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
 """
 
 from __future__ import annotations
