@@ -42,7 +42,7 @@ from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis
 from reluctant.numerics import unit_roundoff
 from reluctant.verification.agreement import LINE_POINTS
-from reluctant.verification.points import LINES, SCALES
+from reluctant.verification.points import SCALES
 from reluctant.verification.precision import rows_held_out
 
 Widths = tuple[int, ...]
@@ -180,7 +180,14 @@ class CostFormula:
 def _verify_rows(h: int, spent: float, on_creases: int) -> float:
     points = (len(SCALES) - 1) * points_worth(int(spent)) + points_at_use(int(spent))
     far = FAR_POINTS if h <= FEW_NEURONS else 0
-    return float(points + on_creases + far + min(points_on_lines(int(spent)), LINES * h))
+    return float(points + on_creases + far + points_on_lines(int(spent)))
+
+
+def verification_since(widths: Widths, queries: float) -> int:
+    """Rows that verification asks now and did not when shapes were measured: at scales 1 and 3, and on lines."""
+    if len(widths) > 3:
+        return POINTS_FOR_DEEP + sum(widths[1:-1]) + LINE_POINTS
+    return points_at_use(int(queries)) + points_on_lines(int(queries))
 
 
 def _is_small(d: int, h: int, m: int) -> bool:
@@ -216,7 +223,7 @@ def _fixed_deep(widths: Widths) -> Rows:
     """Health, the attempt at one hidden layer that fails, and verification."""
     neurons = sum(widths[1:-1])
     lost = sum(_first_look(widths[0], neurons, widths[-1]).values())
-    verified = len(SCALES) * POINTS_FOR_DEEP + 2 * neurons + min(LINE_POINTS, LINES * neurons)
+    verified = len(SCALES) * POINTS_FOR_DEEP + 2 * neurons + LINE_POINTS
     return {"health": HEALTH_ROWS, "one layer first": lost, "verify": float(verified)}
 
 

@@ -465,7 +465,7 @@ def points_at_use(spent: int) -> int:
 
 
 def points_on_lines(spent: int) -> int:
-    """Points on lines through the scale of use, at most."""
+    """Points on lines through the scale of use, and where neurons are rarely on."""
     few_rows, fewest_points, share = 5000, 16, 5e-3  # of the rows spent
     return LINE_POINTS if spent < few_rows else int(np.clip(share * spent, fewest_points, LINE_POINTS))
 

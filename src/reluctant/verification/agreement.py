@@ -136,7 +136,7 @@ class Verification:
 
 
 CONFIDENCE = 0.95
-LINE_POINTS = 64  # at most, on lines
+LINE_POINTS = 64  # on lines, and where neurons are rarely on
 
 
 def verify(
@@ -156,10 +156,9 @@ def verify(
         per_neuron: points beside each neuron's crease, besides the one on it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: 4·points + (1 + per_neuron)·neurons rows, up to 64 on two lines, one for each neuron that is hardly ever on
-    or off, and about 60 to measure the noise if neither tol nor
-    noise is given; 120 more to find where probabilities behind a link do not saturate, if no domain is given, and
-    228 where typical inputs lie outside.
+    Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines and where neurons are rarely on, and about 60 to
+    measure the noise if neither tol nor noise is given; 120 more to find where probabilities behind a link do not
+    saturate, if no domain is given, and 228 where typical inputs lie outside.
     """
     comparison = partial(examine, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
     with opened_target(oracle, opening) as opened:
@@ -232,8 +231,9 @@ def examine(
 
     held_out: rows on creases with their answers, asked before, in place of new points there. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
-    the most on lines. far: points far along the creases of the first layer. most_tolerance: where noise asks for more,
-    nothing is decided. raw: the answers of the target itself behind its link, before and from now on.
+    on lines, and where neurons are rarely on. far: points far along the creases of the first layer. most_tolerance:
+    where noise asks for more, nothing is decided. raw: the answers of the target itself behind its link, before and
+    from now on.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")

@@ -61,17 +61,16 @@ def comparison_points(
     """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
 
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
-    on_lines: at most, on lines. far: far along creases. creases: False where others were asked on the creases before.
-    samples: rows of the kind the target is for.
+    on_lines: on lines, and where neurons are rarely on. far: far along creases. creases: False where others were asked
+    on the creases before. samples: rows of the kind the target is for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
     drawn = zip(SCALES, counts, strict=True)
     groups = [random_group(scale, domain.sample(rng, count, network.dim, scale)) for scale, count in drawn]
-    hidden = (
-        ("on lines", line_points(network, on_lines, domain, rng)),
-        ("rarely on", rare_points(network, domain, rng)),
-    )
-    groups += [PointGroup(name, rows) for name, rows in hidden if len(rows)]
+    rarely = rare_points(network, on_lines // 2, domain, rng)
+    on_line = line_points(network, on_lines - len(rarely), domain, rng)
+    for name, rows in (("on lines", on_line), ("rarely on", rarely)):
+        groups += [PointGroup(name, rows)] if len(rows) else []
     untested = 0
     if creases:
         on = crease_points(network, domain, rng, arrays)
@@ -213,19 +212,18 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     return np.clip(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape), domain.low, domain.high)
 
 
-LINES = 2
 LINE_REACH = 3.0  # scales of use to either side
 
 
 def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
-    """Points (n, d) on lines through the scale of use, at most one between any two creases of the network there.
+    """So many points (n, d) on lines through the scale of use, in turn between any two creases of the network there.
 
     A neuron that the network lacks, or has too many, bends the target at one place of a line and shows in every piece
     beyond. So one point in each piece finds it wherever the line meets it.
     """
     most_values = 2_000_000  # of neurons along a line: a wide network is read in coarser steps
     points = [np.empty((0, network.dim))]
-    for _ in range(LINES if count else 0):
+    for part in (count - count // 2, count // 2):
         ends = _line_ends(network.dim, domain, rng)
         widest = max(network.widths[1:])
         shares = np.linspace(0, 1, int(np.clip(most_values // widest, 33, 1001)))
@@ -234,8 +232,8 @@ def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random
         for active in patterns[: network.depth - 1]:
             changed |= (active[1:] != active[:-1]).any(axis=1)
         bounds = np.concatenate([[0.0], shares[1:][changed], [1.0]])
-        inside = bounds[:-1] + rng.uniform(0.1, 0.9, len(bounds) - 1) * np.diff(bounds)
-        chosen = rng.permutation(inside)[: count // LINES]
+        pieces = rng.permutation(len(bounds) - 1)[np.arange(part) % (len(bounds) - 1)]
+        chosen = bounds[pieces] + rng.uniform(0.1, 0.9, part) * np.diff(bounds)[pieces]
         points.append(ends[0] + chosen[:, None] * (ends[1] - ends[0]))
     return joined(points)
 
@@ -248,19 +246,20 @@ def _line_ends(dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray
     return np.stack([through - LINE_REACH * direction, through + LINE_REACH * direction])
 
 
-def rare_points(network: ReLUNetwork, domain: Domain, rng: np.random.Generator) -> FloatArray:
-    """Points (n, d) where neurons are on that hardly any input switches on, or off; climbed to, neuron by neuron."""
-    samples, rare, most_neurons = 128, 0.03, 64
+def rare_points(network: ReLUNetwork, most: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) where neurons are on that hardly any input switches on, or off: one for each, in all `most`."""
+    samples, rare = 128, 0.03
     starts = domain.sample(rng, samples, network.dim)
     points = [np.empty((0, network.dim))]
     for layer, values in enumerate(network.preactivations(starts)[: network.depth - 1]):
         on = (values > 0).mean(axis=0)
-        neurons = rng.permutation(np.flatnonzero((on < rare) | (on > 1 - rare)))[:most_neurons]
+        neurons = rng.permutation(np.flatnonzero((on < rare) | (on > 1 - rare)))[:most]
         if len(neurons):
             sides = np.where(on[neurons] < rare, 1.0, -1.0)
             nearest = starts[np.argmax(sides * values[:, neurons], axis=0)]
             points.append(_climbed(network, layer, neurons, sides, nearest, domain))
-    return joined(points)
+    found = joined(points)
+    return found[rng.permutation(len(found))[:most]]
 
 
 def _climbed(
