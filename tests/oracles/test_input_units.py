@@ -160,3 +160,15 @@ def test_an_audit_works_in_units_of_the_inputs(given, tmp_path):
         )  # fmt: skip
     assert found.verdict.level == "exact"
     assert found.record.truth.neurons_found == 8
+
+
+def test_flips_of_an_audit_are_recorded_as_the_targets_own_inputs():
+    honest = rows(300)
+    found = rl.audit(target, dim=6, budget=5_000, rng=0, inputs=honest, steps=["health", "extraction", "flip"])
+    assert np.abs((np.array(found.record.flip.start) - CENTRE) / SCALE).max() < 6
+    assert "input-units" in [limit.slug for limit in found.record.limits]
+
+
+def test_an_audit_of_labels_without_a_look_at_them_has_a_record():
+    found = rl.audit(lambda x: (NETWORK(x)[:, 0] > 0).astype(int), dim=6, budget=60_000, rng=0, steps=["extraction"])
+    assert found.record.extraction is not None

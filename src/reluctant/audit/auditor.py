@@ -219,6 +219,7 @@ def _in_units(opened: Counting, inputs: FloatArray | None) -> tuple[Counting, In
     if samples is None:
         return opened, None, None
     usable = samples.shape[1] == opened.dim and len(samples) >= FEWEST_SAMPLES and np.isfinite(samples).all()
+    usable = usable and np.ptp(samples, axis=0).any()
     units = InputUnits.of(replace(opened.facts, samples=samples)) if usable else None
     if units is None or units.are_plain:
         return opened, None, samples

@@ -17,6 +17,7 @@ from reluctant.domains import Domain
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
+from reluctant.verification import Verification
 
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 TELLING = (
@@ -29,12 +30,18 @@ def finite(value: Any) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
+def verification_of(run: Ended) -> Verification | None:
+    """The comparison of a run's network with values; None where labels were compared, or nothing was."""
+    checked = run.evidence.get("verification")
+    return checked if isinstance(checked, Verification) else None
+
+
 def copy_error(run: Result) -> CopyError:
     """How far off a run's network is, and what that is known by.
 
     Errors are those of its verification, which have the noise of the answers in them.
     """
-    verification, precision = run.evidence.get("verification"), run.evidence.get("precision")
+    verification, precision = verification_of(run), run.evidence.get("precision")
     accuracy = run.evidence.get("accuracy")
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = CopyError(
@@ -92,7 +99,7 @@ def _badness(run: Result) -> tuple[bool, bool, float]:
 def is_copy(run: Result) -> bool:
     """True if its network is as good as a copy; a trained one by the upper end of its error, which its outcome has."""
     student = isinstance(run.evidence.get("accuracy"), HeldOutError)
-    checked = run.evidence.get("verification")
+    checked = verification_of(run)
     holds_at_use = checked is None or checked.at_use is None or bool(checked.at_use.ok)
     return run.ok or (holds_at_use and not student and is_close(copy_error(run).typical))
 

@@ -11,7 +11,16 @@ import numpy as np
 from reluctant._version import __version__
 from reluctant.adversarial import Flip
 from reluctant.audit.budget import expected_cost, money
-from reluctant.audit.copies import COPY_DIRECTIONS, closeness, copy_error, finite, gives_labels, is_trained, method_of
+from reluctant.audit.copies import (
+    COPY_DIRECTIONS,
+    closeness,
+    copy_error,
+    finite,
+    gives_labels,
+    is_trained,
+    method_of,
+    verification_of,
+)
 from reluctant.audit.facts import (
     AtUse,
     Behind,
@@ -60,6 +69,7 @@ from reluctant.interface import Interface
 from reluctant.learning.student_losses import HeldOutError
 from reluctant.messages import Diagnosis
 from reluctant.networks.network import ELEMENTWISE_LINKS
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
@@ -202,7 +212,7 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
         network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, network.skip is not None
         ),
-        verification=_verification(evidence.get("verification")), precision=_precision(evidence.get("precision")),
+        verification=_verification(verification_of(run)), precision=_precision(evidence.get("precision")),
         accuracy=None if accuracy is None or held_out is not None else LearnedAccuracy(
             finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
         ),
@@ -270,11 +280,17 @@ def _flip(known: Findings) -> FlipFacts | None:
         scaled_size=finite(best.scaled_size), classes=best.classes,
         margins=None if best.margins is None else (finite(best.margins[0]), finite(best.margins[1])),
         threshold=finite(best.evidence.get("threshold")),
-        start=tuple(best.start.tolist()) if small else None,
-        x=tuple(best.x.tolist()) if small and best.x is not None else None,
+        start=_own_input(best.start, known) if small else None,
+        x=_own_input(best.x, known) if small and best.x is not None else None,
         tries=tuple(map(_try, known.flips)), median_relative_size=finite(np.median(sizes)) if sizes else None,
         by=by, queries_before=before,
     )  # fmt: skip
+
+
+def _own_input(row: FloatArray, known: Findings) -> tuple[float, ...]:
+    """An input in the target's own units."""
+    units = known.given.units
+    return tuple((row if units is None else units.rows(row)).tolist())
 
 
 def _try(flip: Flip) -> FlipTry:
@@ -316,6 +332,8 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     inside = None if known.extraction is None else known.extraction.evidence.get("inside")
     place = (known.reach or facts.domain).describe()
     yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": inside})
+    if known.given.units is not None:
+        yield Diagnosis("input-units")
     yield Diagnosis("relu-methods")
     yield Diagnosis("training-not-tried" if known.training is None else "one-recipe")
     yield Diagnosis("no-proof")

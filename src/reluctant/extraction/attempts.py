@@ -43,7 +43,7 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import described, in_units
+from reluctant.oracles.input_units import described, in_own_units, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -602,7 +602,7 @@ def evidence_of_clipping(
     Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
     that a run ended in stays what it was.
     """
-    if health.constant_beyond is None or health.saturated or not oracle.facts.domain.is_space:
+    if health.constant_beyond is None or health.saturated or not oracle.facts.domain.is_space or in_own_units(oracle):
         return {}
     ended_in = oracle.ledger.last_stage
     try:

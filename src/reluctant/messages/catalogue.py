@@ -465,6 +465,10 @@ AUDITS: Mapping[str, Entry] = {
         "The audit asked {queries:,} rows of a budget of {budget:,}, in {domain}.{kept_inside}",
         example={"queries": 90_000, "budget": 100_000, "domain": "all of space"},
     ),
+    "input-units": Entry(
+        "Every step worked in units of the inputs given: bounds and steps count deviations of each column from its "
+        "mean."
+    ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
     "one-recipe": Entry(
         "The audit trained networks by one recipe: small ones, for seconds. Larger networks, longer training or inputs "

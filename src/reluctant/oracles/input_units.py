@@ -129,12 +129,17 @@ def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
     return Counting(Scaled(opened.inner, units, facts.domain, facts.samples), opened.ledger), units
 
 
-def described(oracle: Oracle, box: Domain) -> str:
-    """A box in the coordinates of this oracle, as a phrase that names their units."""
+def in_own_units(oracle: Oracle) -> bool:
+    """True if the coordinates of this oracle are not those of its target."""
     while isinstance(oracle, Wrapper) and not isinstance(oracle, Scaled):
         oracle = oracle.inner
-    scaled = isinstance(oracle, Scaled) and not oracle.units.are_plain
-    return f"{box.describe()}, in deviations of the inputs around their mean" if scaled else box.describe()
+    return isinstance(oracle, Scaled) and not oracle.units.are_plain
+
+
+def described(oracle: Oracle, box: Domain) -> str:
+    """A box in the coordinates of this oracle, as a phrase that names their units."""
+    units = ", in deviations of the inputs around their mean" if in_own_units(oracle) else ""
+    return f"{box.describe()}{units}"
 
 
 def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:

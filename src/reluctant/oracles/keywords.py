@@ -1,6 +1,6 @@
 """The keywords of `open_oracle`, and their checks.
 
-`OpeningKeywords` has them all, for verbs that open a target themselves. `Serving`, `Reading` and `Recording` are
+`InputsKeywords` has them all, for verbs that open a target themselves. `Serving`, `Reading` and `Recording` are
 the same settings as values: how a served model is asked, how answers are read, what is kept on disk. Everything is
 checked here, before a target is looked at; nothing here reaches a server.
 """

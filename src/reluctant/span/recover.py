@@ -27,7 +27,7 @@ from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Rows
-from reluctant.oracles.input_units import in_units
+from reluctant.oracles.input_units import checked_samples, in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
@@ -386,10 +386,13 @@ def recover_span(
         target, units = in_units(opened)
         if units is None:
             return _recover(opened, labels, rng, fine, threshold, reach, inputs)
-        given = target.facts.samples if inputs is None else units.reduced(np.asarray(inputs, dtype=np.float64))
+        rows = checked_samples(inputs, opened.dim, opened.facts.domain)
+        given = target.facts.samples if rows is None else units.reduced(rows)
         found = _recover(target, labels, rng, fine, threshold, reach, given)
-        # A slope along z is one along x times the scale: the rows of the span are divided by it.
-        return replace(found, subspace=Subspace.spanned_by(found.basis / units.scale))
+        # A slope along z is one along x times the scale: the rows of the span are divided by it. Small angles grow by
+        # no more than the ratio of the scales.
+        basis = np.linalg.qr((found.basis / units.scale).T)[0].T
+        return replace(found, subspace=Subspace(basis), angle=found.angle * units.scale.max() / units.scale.min())
 
 
 def _recover(

@@ -39,7 +39,7 @@ WEAK = 1e-9  # error of a neuron's direction from which a flat does not show it 
 
 @dataclass(frozen=True)
 class FromLabels(Method):
-    """Extraction of f(x) = a·max(W x + b, 0) + s·x + c from its sign alone.
+    """Extraction of f(x) = a·max(W x + b, 0) + s·x + c from two labels alone.
 
     Arguments:
         classes: number of different labels; None finds out.

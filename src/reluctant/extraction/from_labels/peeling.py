@@ -187,6 +187,8 @@ class Peeling:
             if len(held) and not left:
                 return model
             good = np.concatenate([self.good, points.points[held]])
+            if not len(good):
+                raise StageFailed("creases", "no point of the model's boundary holds", number=0, limit=1)
             bad = points.points[~held][: 2 * self.together if left > 1 / 2 else 2]
             nearest = np.linalg.norm(bad[:, None] - good, axis=2).argmin(axis=1)
             brackets = self.brackets(model, good[nearest], bad)
