@@ -15,12 +15,14 @@ import scipy.linalg
 from reluctant.extraction.deep_few_digits.asked import Asked
 from reluctant.extraction.deep_few_digits.frame_fit import (
     SURPRISE,
+    CarriedNoise,
     FittedFrame,
     across_creases,
     random_coordinates,
 )
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers
 from reluctant.extraction.method import StageFailed
+from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
 
 DIRECTIONS_AT_ONCE = 32
@@ -171,3 +173,24 @@ def _fresh_groups(asked: Asked, fitted: FittedFrame) -> list[FloatArray]:
             sd = fitted.noise.at(asked, fitted.network, y, rows)
             groups.append((answers / asked.unit - fitted.network(y)) / sd)
     return groups
+
+
+CLOSER_SCALE = 10.0  # from one scale to the next, on the way to the scale of use
+
+
+def fit_nearby(asked: Asked, network: TwoLayers, scale: float, share: float) -> FittedFrame:
+    """All parameters at smaller and smaller scales down to that of use. Cost: 0.3 rows a parameter at each scale.
+
+    Seen from afar biases are small; one step all the way would start with too many neurons in the wrong state.
+    """
+    rng, dim = asked.rng, asked.view.dim
+    frame = Frame(np.zeros(dim), np.eye(dim))
+    n = int(0.3 * network.parameters / asked.outputs) + 200
+    while scale > 1:
+        with asked.view.oracle.stage("nearby"):
+            asked.ask(scale * asked.view.sample(rng, n))
+        rows, f = asked.everything()
+        answers = Weighed(rows, f, CarriedNoise().at(asked, network, rows, rows))
+        network = fit_two_layers(network, answers, rng, huber=1e3, steps=12, damping=1e-8, enough=2.0)
+        scale /= CLOSER_SCALE
+    return fit_everywhere(asked, FittedFrame(frame, network, CarriedNoise()), share)
