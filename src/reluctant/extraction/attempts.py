@@ -43,7 +43,7 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import in_units
+from reluctant.oracles.input_units import described, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -63,6 +63,7 @@ def extract(
     labels: bool = False,
     rng: Rng = 0,
     attempts: int = ATTEMPTS,
+    seconds: float | None = None,
     **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
@@ -74,6 +75,7 @@ def extract(
         labels: use nothing but labels, the sign or the largest of the outputs, as `FromLabels()` does.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
+        seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
@@ -90,7 +92,7 @@ def extract(
         raise InvalidInput.about(
             "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
         )
-    with opened_target(oracle, opening) as opened:
+    with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
@@ -127,7 +129,7 @@ class Place:
         """For the result."""
         if self.box is None:
             return {"health": self.health}
-        inside = self.box.describe()
+        inside = described(self.oracle, self.box)
         return {
             "health": self.health,
             "inside": inside,

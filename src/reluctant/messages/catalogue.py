@@ -290,6 +290,7 @@ FINDINGS: Mapping[str, Entry] = {
 }
 
 RUNS: Mapping[str, Entry] = {
+    "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
         "All calls that failed have larger numbers (from {failed:.3g} in size) than all that was answered (up to "
         "{largest:.3g}).",
@@ -548,6 +549,7 @@ PURPOSES: Mapping[str, str] = {
     "more-attempts": "Allow more attempts: {call}.",
     "more-steps": "Allow more steps, each from where the last one led: {call}.",
     "more-budget": "Raise the budget: {call}. With a transcript no answer is paid for twice.",
+    "more-time": "Allow more time: {call}. With a transcript no answer is paid for twice.",
     "larger-error": "Allow a larger error: {call}.",
     "own-inputs": "Give inputs of the target's own kind: {call}.",
     "threshold": "Give another threshold: {call}.",
