@@ -32,6 +32,7 @@ from reluctant.extraction.method import Candidate, Method, PartialNetwork, Stage
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.health import examine as examine_health
@@ -92,6 +93,7 @@ def extract(
         raise InvalidInput.about(
             "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
         )
+    method = FromLabels() if labels and method is None else method
     with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
         if method is not None and method.needs_space and not domain.is_space:
@@ -151,7 +153,9 @@ class Extraction:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
-        if isinstance(self.method, FromLabels) or (self.method is None and answers_labels(place.health, place.oracle)):
+        if self.method is None and (answers_labels(place.health, place.oracle) or labels_apart(place, self.rng)):
+            self.method = FromLabels()
+        if isinstance(self.method, FromLabels):
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
@@ -224,6 +228,7 @@ class Extraction:
                 self.run.keep(failure.partial or self.run.partial)
                 self.stuck = failure.stage
                 if failure.outcome is not None:
+                    self.run.evidence |= {} if failure.diagnosis is None else {"reason": failure.diagnosis}
                     return failure.outcome, self.partial
                 continue
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
@@ -253,8 +258,6 @@ class Extraction:
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
-        if answers_labels(place.health, place.oracle):
-            yield from repeat(FromLabels())
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
@@ -446,6 +449,16 @@ def answers_labels(health: Interface, oracle: Oracle) -> bool:
     """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
     clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
     return clear and health.shape is Shape.PIECEWISE_CONSTANT and oracle.facts.domain.is_space
+
+
+def labels_apart(place: Place, rng: np.random.Generator) -> bool:
+    """True if whole numbers that did not change along a few lines are two labels at other inputs. Cost: 64 rows."""
+    inputs, labels = 64, 2
+    if place.health.shape is not Shape.CONSTANT or not place.oracle.facts.domain.is_space or place.oracle.outputs > 1:
+        return False
+    with place.oracle.stage("look"):
+        answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
+    return len(np.unique(answers)) == labels and are_whole_numbers(answers)
 
 
 def exact_refusal(health: Interface) -> Outcome | None:
