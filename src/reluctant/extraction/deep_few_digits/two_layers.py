@@ -262,7 +262,7 @@ def _preconditioner(
 ) -> _Preconditioner:
     rows_a_parameter, least_damping = 2.0, 3e-6
     wanted = network.parameters if network.parameters <= MOST_DENSE else 3 * _upper_parameters(network)
-    n = int(min(len(y), rows_a_parameter * wanted / network.outputs + 100))
+    n = int(min(len(y), rows_a_parameter * wanted / network.outputs + 400))
     some = rng.permutation(len(y))[:n]
     parts = _derivatives(network, y[some], weight[some])
     times = len(y) / n
