@@ -154,7 +154,7 @@ def test_percentages_are_divided_and_verified(classifier, folder, command):
     target, written = f"{classifier}:percentages", folder / "copy.npz"
     ended = command("extract", target, "--dim", 4, "--link", "softmax")
     assert ended.status == 1
-    assert "percent=True" in ended.out
+    assert "--percent" in ended.out
     ended = command("extract", target, "--dim", 4, "--percent", "--link", "softmax", "-o", written)
     assert ended.status == 0
     assert rl.ReLUNetwork.load(written).widths == (4, 6, 3)
