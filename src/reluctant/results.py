@@ -213,9 +213,8 @@ class Result(Ended):
         """The same with a network of the target's own inputs, where the run worked in units of them."""
         if units is None:
             return self
-        inside = {"inside": INSIDE_UNITS} if "inside" in self.evidence and not units.are_plain else {}
         network = None if self.network is None else units.network(self.network)
-        return replace(self, network=network, evidence={**self.evidence, **inside, "units": units})
+        return replace(self, network=network, evidence={**self.evidence, "units": units})
 
     def with_log_ratios(self) -> Self:
         """The same with a network of the values that were read: log-ratios, where it has all classes of a softmax."""
@@ -250,8 +249,6 @@ class Result(Ended):
     def __repr__(self) -> str:
         return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"
 
-
-INSIDE_UNITS = "a box around the mean of the inputs"
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")

@@ -34,6 +34,7 @@ from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Facts, Oracle, Rows, Wrapper
 from reluctant.oracles.http.security import shown_target
+from reluctant.oracles.input_units import FEWEST_SAMPLES, InputUnits, Scaled
 from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords, RunPrecision
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.links import AnswerLink
@@ -192,7 +193,8 @@ def audit(
     if not isinstance(oracle, Oracle):
         keywords |= {"budget": budget, "precision": precision, "percent": percent, "engine": engine}
         file = own_file(oracle) if file is None else file
-    with opened_target(oracle, keywords) as opened:
+    with opened_target(oracle, keywords) as whole:
+        opened, units, inputs = _in_units(whole, inputs)
         if output is None:
             _check_classes(classes, opened.outputs)
         seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
@@ -200,7 +202,7 @@ def audit(
         given = Settings(
             _honest_inputs(inputs, opened, rng), inputs is None, _image_shape(input_shape, opened.dim),
             None if file is None else Path(file), precision, link, output, seconds,
-            partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent,
+            partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent, units,
         )  # fmt: skip
         run = StepRun(opened, Findings(given, link), budget, rng, watch or _unwatched)
         ended = run.go(STEPS, wanted)
@@ -209,6 +211,19 @@ def audit(
             seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
             recorded=_is_recorded(opened),
         )  # fmt: skip
+
+
+def _in_units(opened: Counting, inputs: FloatArray | None) -> tuple[Counting, InputUnits | None, FloatArray | None]:
+    """The target and the honest inputs in units of these, if their columns differ; else both as they are."""
+    samples = opened.facts.samples if inputs is None else _as_rows(inputs)
+    if samples is None:
+        return opened, None, None
+    usable = samples.shape[1] == opened.dim and len(samples) >= FEWEST_SAMPLES and np.isfinite(samples).all()
+    units = InputUnits.of(replace(opened.facts, samples=samples)) if usable else None
+    if units is None or units.are_plain:
+        return opened, None, samples
+    scaled = Counting(Scaled(opened.inner, units, opened.facts.domain, samples), opened.ledger)
+    return scaled, units, units.reduced(samples)
 
 
 def own_file(target: object) -> Path | None:

@@ -32,6 +32,7 @@ from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.input_units import Scaled
 from reluctant.oracles.ledger import Clock
 from reluctant.oracles.links import AnswerLink, PlainProbabilities
 from reluctant.results import Outcome, Result
@@ -315,7 +316,8 @@ def _file_behind(known: Findings, defense: Sequence[str], domain: Domain) -> Ora
     """The file behind these defenses."""
     assert known.given.file is not None
     bare: Oracle = open_oracle(known.given.file, precision=known.given.precision, percent=known.given.percent)
-    defended = defend(bare, *defense)
+    units = known.given.units
+    defended = defend(bare if units is None else Scaled(bare, units, Domain(), None), *defense)
     as_read = defended if known.written is None else PlainProbabilities(defended, known.written)
     return open_oracle(as_read, domain=domain, output=known.given.output)
 

@@ -24,6 +24,7 @@ from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind, Linked, Oracle, Selected
 from reluctant.oracles.base import Wrapper
+from reluctant.oracles.input_units import InputUnits
 from reluctant.oracles.keywords import RunPrecision
 from reluctant.oracles.links import (
     ROUNDED_PROBABILITY_SLACK,
@@ -48,7 +49,7 @@ class Settings:
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
     file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
     percent: it answers in percent. link: how answers are to be read; output: the one that is looked at. engine: where
-    defenses are tried.
+    defenses are tried. units: those of the inputs, in which every step works.
     """
 
     inputs: FloatArray
@@ -63,6 +64,7 @@ class Settings:
     defense: tuple[str, ...] = ()
     engine: Engine | None = None
     percent: bool = False
+    units: InputUnits | None = None
 
     def inside(self, box: Domain, seed: int) -> Settings:
         """The same with inputs that lie in a range: those given that do, or some drawn from it."""

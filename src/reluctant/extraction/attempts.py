@@ -43,7 +43,7 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import in_units
+from reluctant.oracles.input_units import described, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -129,7 +129,7 @@ class Place:
         """For the result."""
         if self.box is None:
             return {"health": self.health}
-        inside = self.box.describe()
+        inside = described(self.oracle, self.box)
         return {
             "health": self.health,
             "inside": inside,

@@ -169,14 +169,14 @@ def _student_as_seen(result: Result, known: Findings) -> Result:
 
 def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """The recovered network beside the weights in the file. No queries."""
-    found = _best_network(known)
+    found, units = _best_network(known), known.given.units
     if known.given.file is None:
         raise Skip("not-a-file")
     if found is None:
         raise Skip("no-network")
     try:
         whole = ReLUNetwork.load(known.given.file)
-        true = _as_seen(whole, known, oracle)
+        true = _as_seen(whole if units is None else units.reduced_network(whole), known, oracle)
     except ReluctantError as error:
         raise Skip("unreadable-file", error=error.slug, message=str(error)) from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):

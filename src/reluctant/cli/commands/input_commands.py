@@ -56,10 +56,6 @@ def span(
     reach: Annotated[
         float, typer.Option(help="How far directions left out are followed to see that nothing changes, in inputs.")
     ] = 3.0,
-    inputs: Annotated[
-        Path | None,
-        typer.Option(help="Inputs of the target's own kind, rows of a .npy file: half of what is asked is like them."),
-    ] = None,
     seconds: Seconds = None,
 ) -> int:
     """Find every direction of its input that a target looks at.
@@ -78,11 +74,9 @@ def span(
     """
     check_out(out, ".npz")
     check_record_path(options.json)
-    given = None if inputs is None else read_array("--inputs", inputs)
     with opened_target(options, target) as oracle:
         found = rl.recover_span(
-            oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, inputs=given,
-            seconds=seconds,
+            oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, seconds=seconds,
         )  # fmt: skip
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)

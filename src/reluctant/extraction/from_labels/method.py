@@ -25,6 +25,7 @@ from reluctant.extraction.method import Candidate, Method, StageFailed, check_se
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import Boundary, LabelField, boundary_resolution, only_labels
+from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
 from reluctant.oracles import Counting
@@ -75,29 +76,29 @@ class FromLabels(Method):
         self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
     ) -> BentModel:
         """A model of the whole space whose boundary holds wherever it was asked."""
-        fine, coarse, exact = 1e-9, 1e-6, 8e-13
+        fine, coarse, exact = 1e-9, 1e-6, 4e-12
         flat = seen.flat(space, min(self.flat, labels.dim))
         with labels.stage("facet"):
             model, located = first_facet(flat)
         search = Peeling(flat, located, located.points[:1], offset=coarse)
         with labels.stage("peel"):
             model = search.peel(model)
-        for _ in range(2):
-            with labels.stage("polish"):
-                model = sharpened(search, model, exact * flat.typical)
-            search = replace(search, offset=fine)
-            with labels.stage("peel"):
-                model = search.peel(model)
         with labels.stage("polish"):
             model = sharpened(search, model, exact * flat.typical)
-        model = _without_weak(model, search.located)
+        search = replace(search, offset=fine)
+        with labels.stage("peel"):
+            model = search.peel(model)
+        with labels.stage("polish"):
+            model = sharpened(search, model, exact * flat.typical)
+        known, sides = _without_weak(model, search.located)
         with labels.stage("extend"):
-            model = Extension.of(flat, model).run()
-        keep(as_network(model))
-        good = flat.rows(search.located.points[:1])
+            whole = Extension.of(flat, known, lambda y: model_sides(model, y, sides)).run()
+        keep(as_network(whole))
+        right = search.located.points[model_sides(model, search.located.points, sides)]
+        good = flat.rows(right[:1])
         rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False, together=2)
         with labels.stage("hidden"):
-            return rest.peel(model)
+            return rest.peel(whole)
 
 
 LIMITS = (
@@ -106,17 +107,27 @@ LIMITS = (
 )
 
 
-def _without_weak(model: BentModel, located: LocatedPoints) -> BentModel:
-    """The model without neurons that the flat shows badly; where they bend the whole boundary they are found again."""
-    while model.width:
-        errors = Certainty.of(model, located).directions()
-        worst = int(errors.argmax())
-        if errors[worst] <= WEAK:
-            break
-        side = model.preactivations(located.points)[:, worst] > 0
-        kept = located[side == (2 * side.sum() > len(side))]
-        model, located = model.without(worst, kept.points[0]), kept
-    return model
+def _without_weak(model: BentModel, located: LocatedPoints) -> tuple[BentModel, dict[int, float]]:
+    """The model without neurons that the flat shows badly, and the sides {neuron: sign} on which it is still right.
+
+    Where they bend the boundary of the whole space they are found again.
+    """
+    sides: dict[int, float] = {}
+    errors = Certainty.of(model, located).directions()
+    weak = np.flatnonzero(errors > WEAK) if model.width > 1 else ()  # a crease alone leaves its direction open
+    known = model
+    for neuron in sorted(weak, reverse=True):
+        positive = model.preactivations(located.points)[:, neuron] > 0
+        sides[int(neuron)] = 1.0 if 2 * positive.sum() > len(positive) else -1.0
+        kept = located.points[positive == (sides[int(neuron)] > 0)][0]
+        known = known.without(int(neuron), kept)
+    return known, sides
+
+
+def model_sides(model: BentModel, y: FloatArray, sides: dict[int, float]) -> BoolArray:
+    """Which points (n, r) lie on these sides of creases."""
+    z = model.preactivations(y)
+    return np.all([z[:, neuron] * side > 0 for neuron, side in sides.items()] or [np.full(len(y), True)], axis=0)
 
 
 def as_network(model: BentModel) -> ReLUNetwork:
