@@ -6,7 +6,7 @@
     LABELS_FIRST_SEED=920000 python -m benchmarks labels         other networks
 
 The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts
-networks that passed verification and whose boundary is off by more than they say. Rows count everything that was
+networks that passed verification and whose boundary is off by more than they say. Labels count everything that was
 asked, verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
 """
 

@@ -9,7 +9,7 @@ space that did not recover the network: up to 1002 rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import repeat
@@ -32,6 +32,7 @@ from reluctant.extraction.method import Candidate, Method, PartialNetwork, Stage
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.health import examine as examine_health
@@ -48,7 +49,7 @@ from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
-from reluctant.verification.agreement import Verification, examine
+from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, compare_at_use
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
@@ -72,7 +73,7 @@ def extract(
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         method: how to look for it; None takes the cheapest that verifies: two layers, three, any number. Where the
             target answers labels it is `FromLabels`.
-        labels: use nothing but labels, the sign or the largest of the outputs, as `FromLabels()` does.
+        labels: use nothing but two labels, one output at the threshold 0.5, as `FromLabels()` does.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
         seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
@@ -92,6 +93,7 @@ def extract(
         raise InvalidInput.about(
             "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
         )
+    method = FromLabels() if labels and method is None else method
     with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
         if method is not None and method.needs_space and not domain.is_space:
@@ -182,12 +184,15 @@ class Extraction:
     stuck: str = ""  # stage that the last attempt failed in
     last: CheckedNetwork | None = None  # the last whole network that was held against the target
     tried: Attempts = field(default_factory=lambda: Attempts())
+    counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
 
     def go(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
-        if isinstance(self.method, FromLabels) or (self.method is None and answers_labels(place.health, place.oracle)):
+        if self.method is None and (answers_labels(place.health, place.oracle) or labels_apart(place, self.rng)):
+            self.method = FromLabels()
+        if isinstance(self.method, FromLabels):
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
@@ -261,6 +266,7 @@ class Extraction:
                 self.run.keep(failure.partial or self.run.partial)
                 self.stuck = failure.stage
                 if failure.outcome is not None:
+                    self.run.evidence |= {} if failure.diagnosis is None else {"reason": failure.diagnosis}
                     return failure.outcome, self.partial
                 continue
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
@@ -290,8 +296,6 @@ class Extraction:
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
-        if answers_labels(place.health, place.oracle):
-            yield from repeat(FromLabels())
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
@@ -326,7 +330,19 @@ class Extraction:
         if candidate.verification is not None:
             return CheckedNetwork(candidate.network, candidate, candidate.verification)
         network = orient(candidate.network, arrays=place.oracle.arrays)
-        return check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng)
+        self.check_creases(network)
+        known = [] if place.box is not None else self.counterexamples  # another box may not hold them
+        found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
+        if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
+            self.counterexamples.append(found.verification.counterexamples)
+        return found
+
+    def check_creases(self, network: ReLUNetwork) -> None:
+        """Refuse one hidden layer with fewer neurons than a line has creases that go straight on: each is one's."""
+        seen = self.run.evidence.get("layers")
+        if seen is not None and network.depth == 2 and network.widths[1] < seen.straight:
+            reason = "fewer neurons than straight creases on a line"
+            raise StageFailed("creases", reason, number=network.widths[1], limit=seen.straight, partial=network)
 
     def take(self, found: CheckedNetwork) -> None:
         """Remember a whole network; the evidence is of the last one."""
@@ -442,9 +458,15 @@ class CheckedNetwork:
 
 
 def check_candidate(
-    oracle: Counting, network: ReLUNetwork, candidate: Candidate, noise: Noise, spent: Rows, rng: np.random.Generator
+    oracle: Counting,
+    network: ReLUNetwork,
+    candidate: Candidate,
+    noise: Noise,
+    spent: Rows,
+    rng: np.random.Generator,
+    counterexamples: Sequence[HeldOutRows] = (),
 ) -> CheckedNetwork:
-    """Target against network, after so many rows.
+    """Target against network, after so many rows; also at rows that spoke against earlier networks.
 
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
@@ -459,8 +481,11 @@ def check_candidate(
         noise=noise,
         # Rows asked, not sent: a retry must not change what is asked.
         points=points_worth(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
-        per_neuron=0,
+        at_use=points_at_use(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
+        on_lines=points_on_lines(spent.asked),
+        per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
+        counterexamples=counterexamples,
         far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
         most_tolerance=most,
     )  # fmt: skip
@@ -477,6 +502,19 @@ def points_worth(spent: int) -> int:
     return int(np.clip(verification_share * spent, fewest_points, most_points))
 
 
+def points_at_use(spent: int) -> int:
+    """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
+    few_rows, fewest_points, most_points = 5000, 100, 300  # a small network can afford more than its share
+    share = 2e-2  # of the rows spent
+    return most_points if spent < few_rows else int(np.clip(share * spent, fewest_points, most_points))
+
+
+def points_on_lines(spent: int) -> int:
+    """Points on lines through the scale of use, and where neurons are rarely on."""
+    few_rows, fewest_points, share = 5000, 16, 5e-3  # of the rows spent
+    return LINE_POINTS if spent < few_rows else int(np.clip(share * spent, fewest_points, LINE_POINTS))
+
+
 EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 
 IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
@@ -487,6 +525,16 @@ def answers_labels(health: Interface, oracle: Oracle) -> bool:
     """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
     clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
     return clear and health.shape is Shape.PIECEWISE_CONSTANT and oracle.facts.domain.is_space
+
+
+def labels_apart(place: Place, rng: np.random.Generator) -> bool:
+    """True if whole numbers that did not change along a few lines are two labels at other inputs. Cost: 64 rows."""
+    inputs, labels = 64, 2
+    if place.health.shape is not Shape.CONSTANT or not place.oracle.facts.domain.is_space or place.oracle.outputs > 1:
+        return False
+    with place.oracle.stage("look"):
+        answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
+    return len(np.unique(answers)) == labels and are_whole_numbers(answers)
 
 
 def exact_refusal(health: Interface) -> Outcome | None:

@@ -309,6 +309,11 @@ RUNS: Mapping[str, Entry] = {
         example={"changed": 3},
     ),
     "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
+    "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
+    "several-labels": Entry(
+        "The target answers {labels} different labels. From labels alone a network is recovered where there are two.",
+        example={"labels": 10},
+    ),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),
     "certain-answers": Entry("The answers are certain around this input, and do not change: there is no gradient."),

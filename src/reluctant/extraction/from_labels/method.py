@@ -26,6 +26,8 @@ from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import Boundary, LabelField, boundary_resolution, only_labels
 from reluctant.geometry.lines import BoolArray
+from reluctant.messages import Diagnosis
+from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
 from reluctant.oracles import Counting
@@ -64,7 +66,13 @@ class FromLabels(Method):
         with one_blas_thread():
             seen = look(labels, self.classes, rng)
             space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
-            model = self.whole_model(labels, space, seen, keep)
+            try:
+                model = self.whole_model(labels, space, seen, keep)
+            except StageFailed as failure:
+                if failure.outcome is None:
+                    with labels.stage("look"):
+                        _refuse_flicker(seen.measured(labels, MEASURED_AGAIN, rng))  # a few points may not show it
+                raise
         network = as_network(model)
         check = check_labels(
             labels, network, lambda n: seen.scale * rng.standard_normal((n, labels.dim)), seen.size, seen.class_of,
@@ -163,6 +171,14 @@ class FirstLabels:
         """0 for the lower label, 1 for the upper one, -1 for any other."""
         return np.asarray(np.where(answers[:, 0] == self.names[1], 1, np.where(answers[:, 0] == self.names[0], 0, -1)))
 
+    def measured(self, labels: Counting, points: int, rng: np.random.Generator) -> FirstLabels:
+        """With the resolution at so many boundary points. Cost: about 110 rows each."""
+        low, high = (self.points[self.labels == name] for name in self.names)
+        first, second = (some[rng.integers(len(some), size=points)] for some in (low, high))
+        field = LabelField(labels.query, labels.dim, labels.facts.domain, self.scale)
+        boundary = Boundary.between(labels.query, first, second, np.full(points, self.names[0]), 1e-3 * self.size)
+        return replace(self, resolution=boundary_resolution(field, boundary, labels.facts.dtype, rng) / self.size)
+
     def space(self, labels: Counting, finest: float, rng: np.random.Generator) -> Flat:
         """All of space."""
 
@@ -183,7 +199,7 @@ class FirstLabels:
 
 BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 0.1))  # inputs, scale: until labels differ
 ASKED_AGAIN = 2  # times that the first inputs are asked again: labels must keep their word
-RESOLVED_AT = 3  # boundary points at which the resolution is measured
+MEASURED, MEASURED_AGAIN = 3, 16  # boundary points at which the resolution is measured, and again after a failure
 COARSE = 1e-11  # resolution, in typical inputs, from which labels have too few digits
 
 
@@ -205,22 +221,25 @@ def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> Fir
             raise InvalidInput.about("classes", got=f"{len(names)} different labels", expected=f"{classes}")
         if len(names) > 2:
             raise StageFailed(
-                "look", "more than two labels", number=len(names), limit=2, outcome=Outcome.PIECEWISE_CONSTANT
-            )
+                "look", "more than two labels", number=len(names), limit=2, outcome=Outcome.PIECEWISE_CONSTANT,
+                diagnosis=Diagnosis("several-labels", {"labels": len(names)}, (TRAIN, SPAN_FROM_LABELS)),
+            )  # fmt: skip
         again = labels.query(np.tile(points[:64], (ASKED_AGAIN, 1)))[:, 0].reshape(ASKED_AGAIN, -1)
         changed = int((again != found[:64]).any(axis=0).sum())
         seen = FirstLabels(points, found, names, scale, 0.0)
-        low, high = (points[found == name] for name in names)
-        pairs = [(low[rng.integers(len(low))], high[rng.integers(len(high))]) for _ in range(RESOLVED_AT)]
-        first, second = (np.array(part) for part in zip(*pairs, strict=True))
-        field = LabelField(labels.query, labels.dim, labels.facts.domain, scale)
-        boundary = Boundary.between(labels.query, first, second, np.full(RESOLVED_AT, names[0]), 1e-3 * seen.size)
-        resolution = boundary_resolution(field, boundary, labels.facts.dtype, rng) / seen.size
+        seen = seen.measured(labels, MEASURED, rng)
     if changed:
-        raise StageFailed("look", "labels change when asked again", number=changed, limit=0, outcome=Outcome.TOO_NOISY)
-    if resolution > COARSE:
         raise StageFailed(
-            "look", "labels flicker beside their boundary", number=resolution, limit=COARSE,
-            outcome=Outcome.LOW_PRECISION,
+            "look", "labels change when asked again", number=changed, limit=0,
+            outcome=Outcome.TOO_NOISY, diagnosis=Diagnosis("labels-changed", {"changed": changed}, (TRAIN,)),
         )  # fmt: skip
-    return replace(seen, resolution=resolution)
+    _refuse_flicker(seen)
+    return seen
+
+
+def _refuse_flicker(seen: FirstLabels) -> None:
+    if seen.resolution > COARSE:
+        raise StageFailed(
+            "look", "labels flicker beside their boundary", number=seen.resolution, limit=COARSE,
+            outcome=Outcome.LOW_PRECISION, diagnosis=Diagnosis("labels-flicker", remedies=(TRAIN, SPAN_FROM_LABELS)),
+        )  # fmt: skip

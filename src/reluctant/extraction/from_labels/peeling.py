@@ -22,6 +22,8 @@ from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints, polished, solved_terms
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
+from reluctant.messages import Diagnosis
+from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import check_time
 from reluctant.results import Outcome
@@ -616,8 +618,10 @@ def refuse_curves(flat: Flat) -> None:
         square = (bends[1] > noise * tol) & (ratio > least_ratio) & (ratio < most_ratio)
     if square.mean() > most:
         raise StageFailed(
-            "facet", "the boundary is curved", number=square.mean(), limit=most, outcome=Outcome.NOT_PIECEWISE_LINEAR
-        )
+            "facet", "the boundary is curved", number=square.mean(), limit=most,
+            outcome=Outcome.NOT_PIECEWISE_LINEAR,
+            diagnosis=Diagnosis("curved-boundary", remedies=(TRAIN, SPAN_FROM_LABELS)),
+        )  # fmt: skip
 
 
 def sharpened(search: Peeling, model: BentModel, wanted: float, rounds: int = 3) -> BentModel:
