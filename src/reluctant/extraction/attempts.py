@@ -24,6 +24,7 @@ from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
+from reluctant.extraction.depth_two.method import BIASES
 from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
@@ -319,8 +320,8 @@ class Extraction:
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
 
     def methods_for_few_digits(self) -> Iterator[Method]:
-        """One hidden layer, until creases turn out to bend; then two."""
-        while self.stuck != LAYERS:
+        """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
+        while self.stuck not in (LAYERS, BIASES):
             yield FewDigits()
         yield from repeat(FewDigitsDeep())
 
