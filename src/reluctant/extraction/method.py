@@ -119,8 +119,8 @@ class Certificate:
             )
         return (
             f"{self.width} neurons{where} up to equivalence, {known}. Where lines were read, a neuron that bends the "
-            f"function by less than {self.resolution:.1e}{far} could be missing. Verification says how much of the rest was "
-            "looked at."
+            f"function by less than {self.resolution:.1e}{far} could be missing. Verification says how "
+            "much of the rest was looked at."
         ) + self._of_two_layers()
 
     def _of_none(self) -> str:
