@@ -72,7 +72,7 @@ def extract(
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         method: how to look for it; None takes the cheapest that verifies: two layers, three, any number. Where the
             target answers labels it is `FromLabels`.
-        labels: use nothing but labels, the sign or the largest of the outputs, as `FromLabels()` does.
+        labels: use nothing but two labels, one output at the threshold 0.5, as `FromLabels()` does.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
         seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.

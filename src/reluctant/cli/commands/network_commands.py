@@ -28,7 +28,7 @@ def extract(
     options: TargetOptions,
     out: NetworkOut = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Use labels alone: the sign of one output, or the largest of several.")
+        bool, typer.Option("--labels", help="Use two labels alone: whole numbers as they are, else one output at 0.5.")
     ] = False,
     attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
     seconds: Seconds = None,
