@@ -1,4 +1,4 @@
-"""Laws of random layers in the paper on adversarial examples: local linearity, bottlenecks, the smallest hiding change, and depth.
+"""Laws of random layers: local linearity, bottlenecks, the smallest hiding change, and depth.
 
 All are from the paper on adversarial examples: Lemma 2.8 with GD-DECOMP and NN-DECOMP for linearity and bottlenecks,
 Figure 1 for the smallest change that hides an input from a layer, and Section 3 for why deep random networks are nearly
