@@ -147,9 +147,13 @@ class TargetError(ReluctantError):
 
 
 class TargetUnavailable(TargetError):
-    """The target raised, dropped the call or was not there: asking again may help."""
+    """The target raised, dropped the call or was not there: asking again may help. replied: it said that it failed."""
 
     slug = "target-unavailable"
+
+    def __init__(self, message: str = "", *, replied: bool = False) -> None:
+        super().__init__(message)
+        self.replied = replied
 
 
 class TargetTimeout(TargetUnavailable):

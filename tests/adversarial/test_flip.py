@@ -337,3 +337,14 @@ def changed_side(network, start, x):
     """Whether two decimals show it."""
     before, after = np.round(network(np.array([start, x]))[:, 0], 2)
     return before * after < 0
+
+
+def test_a_step_far_larger_than_the_input_is_no_flip():
+    def nearly_always_positive(rows):
+        return 1e7 + rows[:, 0]
+
+    found = rl.flip_sign(nearly_always_positive, np.ones(4), dim=4)
+    assert found.outcome is rl.Outcome.NOT_FLIPPED
+    assert found.diagnosis.slug == "flipped-far-out"
+    assert found.diagnosis.fields["times"] > 1e6
+    assert found.x is None

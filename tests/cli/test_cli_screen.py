@@ -8,7 +8,10 @@ import pytest
 from rich.console import Console
 
 import reluctant as rl
-from reluctant.cli.console import progress
+from reluctant.cli.console import progress, say_error
+from reluctant.cli.screen import Screen
+from reluctant.errors import InvalidInput
+from reluctant.oracles import Ledger, Rows
 from reluctant.testing import planted
 
 
@@ -45,3 +48,27 @@ def test_watching_costs_no_rows():
 def test_the_command_shows_none_in_a_pipe(quiet, command, npz):
     ended = command("extract", npz, *quiet)
     assert (ended.status, ended.err) == (0, "")
+
+
+def test_a_bar_is_whole_only_when_its_stage_is_over():
+    ledger, screen = Ledger(), Screen(terminal())
+    with ledger.during("line", expected=100):
+        ledger.enter(Rows(sent=40))
+        screen.count(ledger)
+    assert screen.tasks[0].percentage == 40
+    with ledger.during("probe"):
+        ledger.enter(Rows(sent=7))
+        screen.count(ledger)
+    assert [bar.percentage for bar in screen.tasks] == [100, 0]
+    assert screen.tasks[1].total is None
+    with ledger.during("line", expected=60):
+        ledger.enter(Rows(sent=20))
+        screen.count(ledger)
+    assert screen.tasks[0].percentage == 60
+
+
+def test_a_very_long_error_is_cut(capsys):
+    say_error(InvalidInput("target: raised " + "x" * 20_000 + " Check it."))
+    shown = capsys.readouterr().err
+    assert len(shown) < 2200
+    assert "Check it." in shown

@@ -213,7 +213,21 @@ def _on_target(
         reason = without_link_reason(opened) if outcome is Outcome.NON_FINITE else None
         return Flip(outcome, start, evidence=run.evidence, reason=reason)
 
-    return replace(run.finish(work, cut_short), rows=run.spent(), stage=run.stage)
+    found = unless_far(run.finish(work, cut_short))
+    return replace(found, rows=run.spent(), stage=run.stage)
+
+
+FARTHEST_FLIP = 1e3  # times the input, or a typical one: what is that far is another input
+
+
+def unless_far(found: Flip) -> Flip:
+    """The same, or no flip where the step is far larger than any input."""
+    size = max(float(np.linalg.norm(found.start)), float(np.sqrt(len(found.start))))
+    if not found.ok or found.size <= FARTHEST_FLIP * size:
+        return found
+    reason = Diagnosis("flipped-far-out", {"times": found.size / size}, Outcome.NOT_FLIPPED.diagnosis.remedies)
+    evidence = {**found.evidence, "far flip": found.size}
+    return Flip(Outcome.NOT_FLIPPED, found.start, evidence=evidence, reason=reason)
 
 
 def _on_network(

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from reluctant.cli.console import shortened
 from reluctant.cli.options import NAMES, TargetOptions, command_line, with_flags
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -27,7 +28,7 @@ def ending(found: Ended, record: Record) -> list[str]:
     answered = answered_range(record)
     if str(record.answered) in error:  # the error names the range already, for Python
         error, answered = error.replace(str(record.answered), answered[0]), []
-    return [found.diagnosis.text(as_command), *([f"{where}{error}"] if error else []), *answered]
+    return [found.diagnosis.text(as_command), *([f"{where}{shortened(error)}"] if error else []), *answered]
 
 
 def answered_range(record: Record) -> list[str]:

@@ -49,7 +49,18 @@ def say_error(error: ReluctantError) -> None:
         text = with_flags(text)
     elif error.fix and text.endswith(error.fix):
         text = text.removesuffix(error.fix) + with_flags(error.fix)
-    note(f"error: {text} [{error.slug}]")
+    note(f"error: {shortened(text)} [{error.slug}]")
+
+
+LONGEST_ERROR = 2000  # characters: a target may put a whole page into its error
+
+
+def shortened(text: str) -> str:
+    """The text, without the middle of a very long one: it begins with what happened, and ends with what to do."""
+    if len(text) <= LONGEST_ERROR:
+        return text
+    half = LONGEST_ERROR // 2
+    return f"{text[:half]} ... ({len(text) - 2 * half} characters left out) ... {text[-half:]}"
 
 
 class _Note(logging.Handler):

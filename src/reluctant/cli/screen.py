@@ -30,13 +30,25 @@ class Screen(Progress):
 
     def __init__(self, console: Console) -> None:
         self.bars: dict[str, TaskID] = {}
+        self.done: dict[str, int] = {}  # rows of each stage
+        self.stage, self.before = "", 0  # under way, and its rows when it was entered
         super().__init__(*COLUMNS, console=console)
 
     def count(self, ledger: Ledger) -> None:
         """Move the bar of the stage under way."""
         done = ledger.stages.get(ledger.stage, Rows()).queries
+        if ledger.stage != self.stage:
+            self._end(self.stage)
+            self.stage, self.before = ledger.stage, self.done.get(ledger.stage, 0)
+        self.done[ledger.stage] = done
         bar = self._bar(ledger.stage, ledger.expected, "rows")
-        self.update(bar, completed=done, total=max(ledger.expected or 0, done) or None)
+        expected = None if ledger.expected is None else max(self.before + ledger.expected, done)
+        self.update(bar, completed=done, total=expected)
+
+    def _end(self, stage: str) -> None:
+        """A stage that is over is whole, however many rows it took."""
+        if stage in self.bars:
+            self.update(self.bars[stage], total=self.done[stage])
 
     def part(self, name: str, done: int, of: int, part: str) -> None:
         """Move the bar of a longer run."""

@@ -10,7 +10,8 @@ space that did not recover the network: up to 1002 rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from itertools import repeat
 from typing import Any, TypeAlias, Unpack
 
@@ -23,6 +24,7 @@ from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
+from reluctant.extraction.depth_two.method import BIASES
 from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
@@ -138,6 +140,41 @@ class Place:
         }
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One run of a method: its name, the rows it asked for, the stage it ended in, and the number that ended it."""
+
+    method: str
+    rows: int
+    stage: str
+    number: float | None = None
+    limit: float | None = None
+
+
+@dataclass
+class Attempts:
+    """What was tried, in order."""
+
+    entries: list[Attempt] = field(default_factory=list)
+
+    @contextmanager
+    def entry(self, method: Method, run: Run[Any]) -> Iterator[None]:
+        """Enter one attempt, however it ends."""
+        before, number, limit, stage = run.rows.asked, None, None, ""
+        try:
+            yield
+        except StageFailed as failure:
+            number, limit, stage = failure.number, failure.limit, failure.stage
+            raise
+        finally:
+            entry = Attempt(type(method).__name__, run.rows.asked - before, stage or run.stage, number, limit)
+            self.entries.append(entry)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain data for JSON."""
+        return [asdict(entry) for entry in self.entries]
+
+
 @dataclass
 class Extraction:
     """The search of one call of `extract`. `run.partial` is a part of the network, of the last attempt that had any."""
@@ -147,6 +184,7 @@ class Extraction:
     rng: np.random.Generator
     stuck: str = ""  # stage that the last attempt failed in
     last: CheckedNetwork | None = None  # the last whole network that was held against the target
+    tried: Attempts = field(default_factory=lambda: Attempts())
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
 
     def go(self, attempts: int) -> Ending:
@@ -222,7 +260,8 @@ class Extraction:
         failures = self.run.evidence["failures"] = []
         for generator, method in zip(self.rng.spawn(attempts), self.methods(place, few_digits), strict=False):
             try:
-                found = self.attempt(place, method, generator)
+                with self.tried.entry(method, self.run):
+                    found = self.attempt(place, method, generator)
             except StageFailed as failure:
                 failures.append(str(failure))
                 self.run.keep(failure.partial or self.run.partial)
@@ -276,11 +315,13 @@ class Extraction:
             return
         if not kinds.one_layer:
             yield DepthThree()
-        yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
+        if kinds.mostly_straight:
+            yield from repeat(DepthTwo(), 2 if kinds.one_layer else 1)
+        yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
 
     def methods_for_few_digits(self) -> Iterator[Method]:
-        """One hidden layer, until creases turn out to bend; then two."""
-        while self.stuck != LAYERS:
+        """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
+        while self.stuck not in (LAYERS, BIASES):
             yield FewDigits()
         yield from repeat(FewDigitsDeep())
 
@@ -374,6 +415,8 @@ class Extraction:
     def result(self, outcome: Outcome, network: ReLUNetwork | None) -> Result:
         """How it ended, with the evidence and what stages show of their work."""
         evidence = self.run.evidence
+        if self.tried.entries:
+            evidence["attempts"] = self.tried
         if outcome is Outcome.LOW_PRECISION:
             why = too_few_digits(evidence["health"], tried=bool(evidence.get("failures")))
             evidence.setdefault("reason", why)

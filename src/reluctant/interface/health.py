@@ -28,6 +28,7 @@ from reluctant.interface.kinds import (
     classify_integers,
     classify_shape,
     grow,
+    is_curved_all_along,
     is_step_function,
 )
 from reluctant.interface.noise import (
@@ -265,7 +266,8 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         integers = _integers(oracle, rng, near, far, repeated)
         readable = raw is None or not (raw.too_coarse or raw.next_to_one)
         stepped = readable and is_step_function(partial(ask, oracle), near)
-    health = _summarise(near, repeated, far, raw, integers, stepped, oracle.queries - before)
+        curved = not stepped and _is_curved(oracle, near, raw)
+    health = _summarise(near, repeated, far, raw, integers, stepped, curved, oracle.queries - before)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
     if health.answers is not Kind.LABELS and raw is None:
         with oracle.stage("health"):
@@ -289,11 +291,11 @@ def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> di
 
 def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
-    integers: IntegerKind | None, stepped: bool, queries: int,
+    integers: IntegerKind | None, stepped: bool, bent: bool, queries: int,
 ) -> Interface:  # fmt: skip
     scores = integers is IntegerKind.SCORES
     near_noise, far_noise = _near_reading(near, raw, scores), _far_reading(far)
-    shape, off = _shape(near, near_noise, raw, stepped), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    shape, off = _shape(near, near_noise, raw, stepped, bent), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
@@ -414,7 +416,19 @@ def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
     return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
 
 
-def _shape(near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, stepped: bool) -> Shape:
+ALL_DIGITS = 1e-10  # noise of the spread: with less, short steps show every curve
+
+
+def _is_curved(oracle: Counting, near: ShortLines, raw: RawDigits | None) -> bool:
+    """True of answers with few digits that lie on curves: with all digits short steps show these by themselves."""
+    noise = None if raw is not None else _near_reading(near, raw, scores=False)
+    if noise is None or _shape(near, noise, raw, stepped=False, bent=False) is not Shape.PIECEWISE_LINEAR:
+        return False
+    few_digits = noise.sd > ALL_DIGITS * _spread(near.finite_answers)
+    return few_digits and is_curved_all_along(partial(ask, oracle), near, noise.sd)
+
+
+def _shape(near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, stepped: bool, bent: bool) -> Shape:
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound) or (raw is not None and raw.too_coarse):
         return Shape.UNCLEAR
@@ -422,7 +436,8 @@ def _shape(near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, 
         return Shape.PIECEWISE_CONSTANT
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
-    return classify_shape(near.second_differences, change, sd, near.finite_answers)
+    shape = classify_shape(near.second_differences, change, sd, near.finite_answers)
+    return Shape.SMOOTH if bent and shape is Shape.PIECEWISE_LINEAR else shape
 
 
 def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:

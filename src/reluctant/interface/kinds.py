@@ -382,6 +382,42 @@ def falls_with_the_square(second: FloatArray) -> NDArray[np.bool_]:
     return np.asarray((fall > 1 / SMOOTH_FALL_SLACK) & (fall < SMOOTH_FALL_SLACK))
 
 
+MOST_ABOVE = 0.5  # of the lines, above the noise at a step, at least: else their differences are noise
+WELL_ABOVE = 2.0  # times the shortest step at which most rise above the noise
+STENCILS = 6  # steps to each side of a centre
+BEND_DEGREE = 2  # of the polynomial in second differences along a line that bends smoothly
+SMOOTHLY = 0.1  # of the second differences: what such a polynomial leaves
+REST_OF_NOISE = 1.5  # times their noise
+
+
+def is_curved_all_along(ask: Ask, lines: ShortLines, sd: float) -> bool:
+    """True if most lines bend everywhere, by slowly changing amounts: the curves that few digits leave to see.
+
+    Second differences of a piecewise linear function are noise between creases, and next to one they are not alike.
+    `sd` is the noise of an answer. The step is a little longer than the shortest at which
+    most lines rise above it. Cost: none where most lines are straight at every step but the longest; else 12 rows a
+    line.
+    """
+    sound, floor = lines.sound, NOISE_FACTOR * SECOND_DIFFERENCE_GAIN * sd
+    seen = np.flatnonzero((lines.second_differences > floor).mean(axis=1) > MOST_ABOVE)
+    if lines.directions is None or not len(seen) or seen[-1] == 0:
+        return False
+    step, centres, directions = WELL_ABOVE * lines.steps[seen[-1]], lines.centres[sound], lines.directions[sound]
+    places = np.arange(-STENCILS, STENCILS + 1)
+    rows = centres[None] + step * places[places != 0, None, None] * directions[None]
+    try:
+        asked = ask(rows.reshape(-1, centres.shape[1])).reshape(2 * STENCILS, len(centres), -1)
+    except (BudgetExhausted, TargetError):
+        return False
+    along = np.insert(asked, STENCILS, lines.at_centres[sound], axis=0)
+    second = np.diff(along, n=2, axis=0)
+    smooth = np.polynomial.polynomial.polyvander(np.linspace(-1, 1, len(second)), BEND_DEGREE)
+    off = second - np.einsum("ij,jkl->ikl", smooth @ np.linalg.pinv(smooth), second)
+    size, rest = (np.sqrt((each**2).mean(axis=0)).max(axis=1) for each in (second, off))
+    bends = np.median(np.abs(second).max(axis=2), axis=0) > floor
+    return bool(np.mean(bends & (rest < SMOOTHLY * size + REST_OF_NOISE * SECOND_DIFFERENCE_GAIN * sd)) > MOST_ABOVE)
+
+
 FEWEST_STRETCHES = 3  # stretches: fewer may be chance
 CLEARLY = 3  # times as many on one side
 NEARLY_ALL = 0.8  # of the answers

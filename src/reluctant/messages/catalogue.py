@@ -327,6 +327,11 @@ RUNS: Mapping[str, Entry] = {
         "Another input may flip.",
         example={"steps": 3, "what": "target"},
     ),
+    "flipped-far-out": Entry(
+        "The target changes only {times:.1e} times as far away as an input is large: no change of this input.",
+        "Another input may flip.",
+        example={"times": 2e7},
+    ),
     "certain-answer-unreadable": Entry(
         "An answer is exactly {ends} where the target was asked, and its link cannot read it.",
         example={"link": "sigmoid"},

@@ -28,6 +28,7 @@ LONGEST_WAIT_SECONDS = 600.0  # a server that asks for more is given up: a perso
 WARN_AT_ONCE_SECONDS = 5.0  # a wait that a person would wonder about
 REASONS_IN_FULL = 2  # failures of a call, whose error is told in full
 PROBE_AFTER = 3  # failures of a call, before a row that was answered is asked again
+RETRIES_IF_THE_SAME = 3  # retries of the first call of all, if every reply says the same
 RETRIES_IF_EXPECTED = 1  # retries of a call that is expected to fail
 
 
@@ -49,12 +50,13 @@ class Retrying(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, again and again if need be."""
-        tried = 1
+        tried, before = 1, ""
         while True:
             try:
                 answers = self.inner.answer(rows)
             except TargetUnavailable as error:
-                tries = 1 + self._retries(rows, error)
+                tries = 1 + self._retries(rows, error, same=str(error) == before)
+                before = str(error)
                 if tried >= tries or _wanted_seconds(error) > LONGEST_WAIT_SECONDS:
                     self._give_up(rows, error, tried)
                     raise
@@ -67,9 +69,12 @@ class Retrying(Wrapper):
                 self.sizes.answered(rows)
                 return answers
 
-    def _retries(self, rows: FloatArray, error: TargetUnavailable) -> int:
-        expected = not isinstance(error, TargetBusy) and self.sizes.expects_failure(rows)
-        return min(self.retries, RETRIES_IF_EXPECTED) if expected else self.retries
+    def _retries(self, rows: FloatArray, error: TargetUnavailable, *, same: bool) -> int:
+        """Fewer where a target that has answered nothing yet says the same again: a wrong question, not a bad hour."""
+        if not isinstance(error, TargetBusy) and self.sizes.expects_failure(rows):
+            return min(self.retries, RETRIES_IF_EXPECTED)
+        never = same and error.replied and self.sizes.example is None
+        return min(self.retries, RETRIES_IF_THE_SAME) if never else self.retries
 
     def _wait(self, rows: FloatArray, error: TargetUnavailable, tried: int, tries: int) -> None:
         pause = max(self._pause(rows, error, tried), _wanted_seconds(error))

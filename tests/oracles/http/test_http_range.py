@@ -10,7 +10,7 @@ import pytest
 import reluctant as rl
 from reluctant.errors import TargetRefused, TargetUnavailable
 from reluctant.oracles import retry
-from reluctant.oracles.retry import AnsweredSizes, answered_sizes
+from reluctant.oracles.retry import RETRIES_IF_THE_SAME, AnsweredSizes, answered_sizes
 from reluctant.testing import planted
 from reluctant.testing.server import Fault, ModelServer, Refusal, at
 
@@ -149,7 +149,7 @@ def test_a_target_that_never_answered_is_not_waited_for_again(pauses: list[float
         for scale in (1.0, 0.1):
             with pytest.raises(TargetUnavailable, match="nothing was answered yet"):
                 oracle.query(scale * NEAR)
-        assert server.questions == TRIES + 2
+        assert server.questions == 1 + RETRIES_IF_THE_SAME + 2
 
 
 def test_the_wait_is_told_from_the_second_failure_on(caplog: pytest.LogCaptureFixture) -> None:

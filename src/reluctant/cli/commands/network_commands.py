@@ -53,10 +53,18 @@ def extract(
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
     written = write_network(found, out, options.written_link)
     print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))
-    for failure in found.evidence.get("failures", []):
-        options.say(f"{'tried first' if found.ok else 'attempt failed'}: {failure}")
+    for tried in _attempts(found):
+        options.say(f"{'tried first' if found.ok else 'attempt failed'}: {tried}")
     advise(found, record, target, options, out)
     return 0 if found.ok else 1
+
+
+def _attempts(found: Result) -> list[str]:
+    """What was tried in vain: method, rows, and why it failed."""
+    failures = found.evidence.get("failures", [])
+    tried = getattr(found.evidence.get("attempts"), "entries", [])
+    named = [f"{each.method}, {each.rows} rows" for each in tried]
+    return [": ".join(each) for each in zip(named, failures, strict=False)] + failures[len(named) :]
 
 
 def _layers(network: ReLUNetwork) -> str:

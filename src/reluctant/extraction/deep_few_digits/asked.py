@@ -35,6 +35,11 @@ class Asked:
         return len(self.unit)
 
     @property
+    def answers_a_row(self) -> float:
+        """How many answers a row is worth: outputs tell much the same of the weights below."""
+        return float(np.sqrt(self.outputs))
+
+    @property
     def grows(self) -> bool:
         """True if noise grows with the answers, as that of float32 does."""
         return self.growth >= GROWS_FROM

@@ -18,7 +18,7 @@ from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
 
 SMALL_FRAME = 4  # dimensions: enough against chance matches of normals, and few rows a piece
-LINE_SAMPLES = 160
+LINE_SAMPLES, MOST_SAMPLES = 160, 1500
 FEWEST_LINES, MOST_LINES = 5, 16
 NORMAL_ERROR = 0.02  # from here on normals match by chance
 HITS_A_MISS = 2.0  # crossings that are kinks, for each that is not
@@ -121,7 +121,7 @@ class SmallFrame:
         def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
             return self.asked.ask(self.frame.points(origin + t[:, None] * size * direction))
 
-        line = CrossedLine(origin, direction, size, read_incomplete_line(ask, np.tan(angles)))
+        line = CrossedLine(origin, direction, size, read_incomplete_line(ask, np.tan(angles), most=MOST_SAMPLES))
         self.lines.append(line)
         self.kinks_read += len(line.reading.kinks)
         self.kinks += self._normals(line, len(self.lines) - 1)

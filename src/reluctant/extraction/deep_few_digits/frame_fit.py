@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.extraction.deep_few_digits.asked import Asked
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
-from reluctant.extraction.deep_few_digits.missing_neurons import EXPLAINED, find_missing, with_missing
+from reluctant.extraction.deep_few_digits.missing_neurons import EXPLAINED, UNEXPLAINED, find_missing, with_missing
 from reluctant.extraction.deep_few_digits.orthant import SecondRow
 from reluctant.extraction.deep_few_digits.two_layers import (
     TwoLayers,
@@ -115,17 +116,18 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
 
     calibration: noise over the length of a piece, over that of short lines.
     """
-    past_gone = 0.02
+    past_gone, worse = 0.02, 2.0
     frame, rng, m = layer.frame, asked.rng, asked.outputs
     with asked.view.oracle.stage("frame"):
         parameters = layer.w.size + len(rows) * (len(layer.b) + m)
-        random = int(1.5 * parameters / m) + 200
+        random = int(1.5 * parameters / asked.answers_a_row) + 200
         asked.ask(frame.points(random_coordinates(asked, frame, random)))
     fitted = FittedFrame(frame, _with_outputs(asked, layer, rows), CarriedNoise())
-    chi = np.inf
+    chi, known = np.inf, fitted
     for turn in range(FIT_ROUNDS):
         answers = fitted.answers(asked)
-        some = answers.chosen(_some(len(answers), random, int(3 * fitted.network.parameters / m) + 600, rng))
+        most = int(3 * fitted.network.parameters / asked.answers_a_row) + 600
+        some = answers.chosen(_some(np.abs(answers.left_by(fitted.network)).max(axis=1), random, most, rng))
         network = fit_two_layers(fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=3.0)
         network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
         if network.s is not None:
@@ -133,25 +135,23 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             if left < past_gone:
                 network = fit_two_layers(replace(turned, s=None), some, rng, huber=ROBUST, steps=8, damping=1e-6)
         fitted = FittedFrame(frame, network, measured_noise(asked, frame, network, calibration))
-        answers = fitted.answers(asked)
-        left_over = answers.left_by(network)
-        chi = float(np.sqrt(np.mean(left_over**2)))
+        chi = _chi(asked, fitted)
+        if turn and chi > worse * (before := _chi(asked, known)):  # the neurons that were added led astray
+            fitted, chi = known, before
+        known, answers = fitted, fitted.answers(asked)
+        left_over = answers.left_by(fitted.network)
         largest = np.abs(left_over).max(axis=1)
         if chi < 2 and not (largest > SURPRISE).any():
-            surprises = _surprises(asked, fitted)
-            if not surprises:
+            if not _surprises(asked, fitted):
                 return fitted
-            answers = fitted.answers(asked)
-            largest = np.abs(answers.left_by(network)).max(axis=1)
-            if surprises < 4:  # a rare crease that is placed badly: fit again
-                continue
+            continue  # a rare crease that is placed badly: these answers place it
         hopeless = np.median(np.abs(left_over)) > 20  # not a neuron that is missing
         if hopeless or turn + 1 == FIT_ROUNDS:
             break
-        missing = find_missing(asked, frame, network, answers)
+        missing = find_missing(asked, frame, fitted.network, answers)
         if missing:
             explained = answers.y[largest < EXPLAINED + 1]
-            fitted = replace(fitted, network=with_missing(network, missing, explained))
+            fitted = replace(fitted, network=with_missing(fitted.network, missing, explained))
     if chi < FIT_CHI:
         return fitted
     raise StageFailed("frame", "answers are not explained", number=chi, limit=FIT_CHI)
@@ -171,19 +171,28 @@ def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> Two
     return TwoLayers(layer.w, layer.b, v, c, a, e, s)
 
 
-def _some(n: int, newest: int, most: int, rng: np.random.Generator) -> np.ndarray:
-    """The newest answers, and some of the others."""
+def _chi(asked: Asked, fitted: FittedFrame) -> float:
+    """Root mean square of what all answers in the frame leave."""
+    return float(np.sqrt(np.mean(fitted.answers(asked).left_by(fitted.network) ** 2)))
+
+
+def _some(left: FloatArray, newest: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The newest answers, those that are not explained, and some of the others; left: (n,) what is left of each."""
+    n, unexplained_share = len(left), 0.03  # more would lead astray where a neuron is missing
     if n <= most:
         return np.arange(n)
-    newest = min(newest, most)
-    older = rng.permutation(n - newest)[: most - newest]
-    return np.sort(np.concatenate([older, np.arange(n - newest, n)]))
+    first = n - min(newest, most)
+    older = rng.permutation(first)
+    bad = older[left[older] > UNEXPLAINED][: int(unexplained_share * most)]
+    others = np.setdiff1d(older, bad, assume_unique=True)
+    others = rng.permutation(others)[: max(most - (n - first) - len(bad), 0)]
+    return np.sort(np.concatenate([bad, others, np.arange(first, n)]))
 
 
 def _surprises(asked: Asked, fitted: FittedFrame) -> int:
     """How many fresh answers in the frame, half of them across creases, are off by too much. Cost: up to 1000 rows."""
     frame, before = fitted.frame, len(asked.in_frame(fitted.frame)[0])
-    count = int(np.clip(fitted.network.parameters / asked.outputs, 400, 1000))
+    count = int(np.clip(fitted.network.parameters / asked.answers_a_row, 400, 1000))
     with asked.view.oracle.stage("frame"):
         asked.ask(frame.points(random_coordinates(asked, frame, count // 2, 0.7)))
         for layer in (0, 1):

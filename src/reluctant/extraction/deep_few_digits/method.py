@@ -15,8 +15,10 @@ from reluctant.extraction.deep_few_digits.asked import Asked
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, SmallFrame, find_first_layer
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame
 from reluctant.extraction.deep_few_digits.orthant import Orthant
-from reluctant.extraction.deep_few_digits.other_directions import extend_to_all, fit_everywhere
-from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.deep_few_digits.other_directions import extend_to_all, fit_everywhere, fit_nearby
+from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
+from reluctant.extraction.few_digits.method import choose_distance
+from reluctant.extraction.few_digits.view import View, look_from
 from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
@@ -34,12 +36,15 @@ class FewDigitsDeep(Method):
     Arguments:
         quiet: segments without a new row of the second layer, after which the search for them ends.
         random_share: answers at random inputs for each parameter, in the last fit.
+        far_noise: noise of an answer, of the output's deviation, from which a target is looked at that rounds to
+            decimals or adds noise.
     """
 
     few_digits: ClassVar[bool] = True
 
     quiet: int = 12
     random_share: float = 2.0
+    far_noise: float = 1e-9
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -48,13 +53,30 @@ class FewDigitsDeep(Method):
         """One attempt; raises StageFailed where it gets stuck."""
         if not oracle.facts.domain.is_space:
             raise StageFailed("domain", "two hidden layers need all of space", number=0, limit=1)
-        view = look_from(oracle, 1.0, rng)
+        near = look_from(oracle, 1.0, rng)
         with one_blas_thread():
-            asked = Asked(view, rng)
+            scale = self._scale(near, rng)
+            asked = Asked(near if scale == 1 else look_from(oracle, scale, rng), rng)
             fitted = self._fitted(asked, keep)
-        network = _of_target(asked, fitted)
-        keep(network)
+            network = _of_target(asked, fitted)
+            keep(network)
+            if scale > 1:
+                asked = Asked(near, rng)
+                fitted = fit_nearby(asked, _in_units(asked, network), scale, self.random_share)
+                network = _of_target(asked, fitted)
         return Candidate(network, precision=_precision(asked, fitted, network))
+
+    def _scale(self, near: View, rng: np.random.Generator) -> float:
+        """From how far the target is looked at. Noise that does not grow is left behind there, down to `far_noise`."""
+        if Asked(near, rng).grows:
+            return 1.0
+        distance = choose_distance(near, rng)
+        if not distance.exact:
+            return distance.scale
+        with near.oracle.stage("noise"):
+            spread = float(near.ask(near.sample(rng, 16))[1].std(axis=0).mean())
+        wanted = near.noise.near / (self.far_noise * spread)
+        return min(distance.scale, float(2.0 ** max(0, round(np.log2(wanted)))))
 
     def _fitted(self, asked: Asked, keep: Keep) -> FittedFrame:
         small = SmallFrame(asked)
@@ -86,6 +108,13 @@ def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:
     w, units = w @ frame.basis, asked.unit * view.units
     b = b - w @ frame.origin
     return ReLUNetwork([w, v, units[:, None] * a], [view.scale * b, view.scale * c, view.scale * units * e])
+
+
+def _in_units(asked: Asked, network: ReLUNetwork) -> TwoLayers:
+    """A network of the target with outputs in units of their noise, seen from near."""
+    (w, v, a), (b, c, e) = network.weights, network.biases
+    units = asked.unit * asked.view.units
+    return TwoLayers(w, b, v, c, a / units[:, None], e / units)
 
 
 def _of_first_layer(asked: Asked, layer: FirstLayer) -> ReLUNetwork:

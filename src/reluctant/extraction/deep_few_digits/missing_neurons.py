@@ -196,6 +196,9 @@ def _with_second(added: TwoLayers, network: TwoLayers, group: list[MissingKink],
     wrong = (values > 0) & (room > 1e-9)
     if wrong.any() and (values > 0).mean() > often:
         v[open_] = -np.quantile(values[wrong] / room[wrong], 0.999)
+        values = hidden @ v + c
+    if len(values):
+        c -= max(float(np.quantile(values, 0.99)), 0.0)
     a = np.column_stack([added.a, group[0].a])
     return replace(added, v=np.concatenate([added.v, v[None]]), c=np.append(added.c, c), a=a)
 

@@ -15,12 +15,14 @@ import scipy.linalg
 from reluctant.extraction.deep_few_digits.asked import Asked
 from reluctant.extraction.deep_few_digits.frame_fit import (
     SURPRISE,
+    CarriedNoise,
     FittedFrame,
     across_creases,
     random_coordinates,
 )
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers
 from reluctant.extraction.method import StageFailed
+from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
 
 DIRECTIONS_AT_ONCE = 32
@@ -128,13 +130,13 @@ CHECK_SHARE, FEWEST_CHECKED, MOST_CHECKED = 0.25, 120, 600  # points across the 
 def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFrame:
     """All parameters, all directions. Cost: `share` rows a parameter, and up to 2400 for each check."""
     frame, rng = fitted.frame, asked.rng
-    n = int(share * fitted.network.parameters / asked.outputs) + 200
+    n = int(share * fitted.network.parameters / asked.answers_a_row) + 200
     with asked.view.oracle.stage("last fit"):
         asked.ask(asked.view.sample(rng, n) * np.exp(0.4 * rng.standard_normal((n, 1))))
     must, chi = n, np.inf
     for _ in range(LAST_ROUNDS):
         rows, f = asked.everything()
-        most = max(int(4.5 * fitted.network.parameters / asked.outputs), 8000)
+        most = max(int(4.5 * fitted.network.parameters / asked.answers_a_row), 4000)
         if len(rows) > most:
             older = rng.permutation(len(rows) - must)[: max(most - must, 0)]
             kept = np.sort(np.concatenate([older, np.arange(len(rows) - must, len(rows))]))
@@ -157,7 +159,7 @@ def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFra
 def _fresh_groups(asked: Asked, fitted: FittedFrame) -> list[FloatArray]:
     """What fresh answers at four scales and across creases leave (n, m), in deviations; they join the others."""
     frame, rng = fitted.frame, asked.rng
-    count = int(np.clip(CHECK_SHARE * fitted.network.parameters / asked.outputs, FEWEST_CHECKED, MOST_CHECKED))
+    count = int(np.clip(CHECK_SHARE * fitted.network.parameters / asked.answers_a_row, FEWEST_CHECKED, MOST_CHECKED))
     places = [scale * asked.view.sample(rng, count // 2) for scale in (0.5, 1.0, 2.0, 30.0)]
     for layer in (0, 1):
         scales = rng.choice([1.0, 1.0, 3.0, 30.0], (count, 1))
@@ -171,3 +173,24 @@ def _fresh_groups(asked: Asked, fitted: FittedFrame) -> list[FloatArray]:
             sd = fitted.noise.at(asked, fitted.network, y, rows)
             groups.append((answers / asked.unit - fitted.network(y)) / sd)
     return groups
+
+
+CLOSER_SCALE = 10.0  # from one scale to the next, on the way to the scale of use
+
+
+def fit_nearby(asked: Asked, network: TwoLayers, scale: float, share: float) -> FittedFrame:
+    """All parameters at smaller and smaller scales down to that of use. Cost: 0.3 rows a parameter at each scale.
+
+    Seen from afar biases are small; one step all the way would start with too many neurons in the wrong state.
+    """
+    rng, dim = asked.rng, asked.view.dim
+    frame = Frame(np.zeros(dim), np.eye(dim))
+    n = int(0.3 * network.parameters / asked.answers_a_row) + 200
+    while scale > 1:
+        with asked.view.oracle.stage("nearby"):
+            asked.ask(scale * asked.view.sample(rng, n))
+        rows, f = asked.everything()
+        answers = Weighed(rows, f, CarriedNoise().at(asked, network, rows, rows))
+        network = fit_two_layers(network, answers, rng, huber=1e3, steps=12, damping=1e-8, enough=2.0)
+        scale /= CLOSER_SCALE
+    return fit_everywhere(asked, FittedFrame(frame, network, CarriedNoise()), share)

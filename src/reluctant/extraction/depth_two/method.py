@@ -55,6 +55,8 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
+BIASES = "biases"  # a stage that fails where creases of a line do not explain random inputs
+
 
 @dataclass(frozen=True)
 class DepthTwo(Method):
@@ -203,7 +205,7 @@ def _check_random_inputs(network: ReLUNetwork, memory: Memory, largest: float) -
     error = float(np.abs(answers - network(rows)).max() / answers.std())
     if not error < largest:
         reason = "random inputs are not explained by the creases of a line"
-        raise StageFailed("biases", reason, number=error, limit=largest, partial=network)
+        raise StageFailed(BIASES, reason, number=error, limit=largest, partial=network)
 
 
 def _certificate(on_line: FramedNetwork, weight_errors: FloatArray, dim: int) -> Certificate:

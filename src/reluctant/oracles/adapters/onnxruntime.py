@@ -159,6 +159,7 @@ def recast_to_double(model: Any) -> Any:
     double = type(model)()
     double.CopyFrom(model)
     graph = double.graph
+    _recast_scalers(onnx, graph)
     for tensor in graph.initializer:
         _recast_tensor(onnx, tensor)
     for node in graph.node:
@@ -169,6 +170,42 @@ def recast_to_double(model: Any) -> Any:
         if tensor_type.elem_type in _narrow_types(onnx):
             tensor_type.elem_type = onnx.TensorProto.DOUBLE
     return double
+
+
+ML_DOMAIN = "ai.onnx.ml"
+OF_LABELS = {"ZipMap", "ArrayFeatureExtractor", "LabelEncoder", "CategoryMapper"}  # they pass numbers on, or make none
+
+
+def _recast_scalers(onnx: Any, graph: Any) -> None:
+    """Scalers as (x - offset) · scale in float64; a model with other nodes that compute in float32 alone is refused."""
+    nodes = []
+    for node in graph.node:
+        if node.domain != ML_DOMAIN or node.op_type in OF_LABELS:
+            nodes.append(node)
+        elif node.op_type == "Scaler":
+            nodes += _scaler_in_double(onnx, node, graph)
+        else:
+            raise UnsupportedModel.about(
+                "precision", got=f"'float64' for a model with a node {node.op_type}, which computes in float32 alone",
+                expected="'as-served' for it", fix="Leave precision out, or export the model without this node.",
+            )  # fmt: skip
+    copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _scaler_in_double(onnx: Any, node: Any, graph: Any) -> list[Any]:
+    given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    names = []
+    for part, usual in (("offset", [0.0]), ("scale", [1.0])):
+        names.append(f"{node.output[0]}_{part}_in_double")
+        values = np.asarray(given.get(part, usual), dtype=np.float64)
+        graph.initializer.append(onnx.numpy_helper.from_array(values, names[-1]))
+    moved = f"{node.output[0]}_moved_in_double"
+    return [
+        onnx.helper.make_node("Sub", [node.input[0], names[0]], [moved]),
+        onnx.helper.make_node("Mul", [moved, names[1]], list(node.output)),
+    ]
 
 
 def _narrow_types(onnx: Any) -> set[int]:

@@ -59,7 +59,8 @@ class OpenInferenceOracle(Oracle):
             raise metadata.missing
         self._input = _input_tensor(metadata.input(), options.datatype, shape)
         output = check_output(metadata.output(options.tensor), metadata.outputs)
-        self._wanted = options.tensor or (output.name if output and len(metadata.outputs) > 1 else None)
+        self._wanted = options.tensor or (None if output is None else output.name)
+        self._outputs = tuple(tensor.name for tensor in metadata.outputs)
         self._encoding: Encoding = options.encoding
         self._version: str | None = None
         self._ids = itertools.count()
@@ -89,10 +90,20 @@ class OpenInferenceOracle(Oracle):
         reply = self._ask(question)
         head, tensor, numbers = decode(reply, self._wanted)
         self._check_place(question, head)
-        answers = as_answers(numbers, len(rows), self._facts.outputs)
+        answers = self._checked(numbers, len(rows), head)
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = replace(_narrowed_facts(self._facts, tensor["datatype"]), outputs=answers.shape[1])
         return answers
+
+    def _checked(self, numbers: FloatArray, rows: int, head: dict[str, Any]) -> FloatArray:
+        """The answers; an error about their shape says which outputs there are."""
+        try:
+            return as_answers(numbers, rows, self._facts.outputs)
+        except InvalidAnswer as error:
+            names = sorted({*self._outputs, *(str(tensor.get("name")) for tensor in head["outputs"])})
+            asked = f"output '{self._wanted}'" if self._wanted else "no output by name"
+            error.args = (f"{error} Asked for {asked}; the model has {', '.join(names)}. Name another: tensor='NAME'.",)
+            raise
 
     def _ask(self, question: InferenceRequest) -> Any:
         url, rows = f"{self._server.url}/infer", len(question.rows)

@@ -224,11 +224,21 @@ class Reply:
         """True if the request was answered."""
         return 200 <= self.status < 300
 
+    @property
+    def is_page(self) -> bool:
+        """True if the body is one for people."""
+        return "html" in self.headers.get("content-type", "") or self.body.lstrip()[:1] == b"<"
+
     def json(self) -> Any:
-        """The body as data; a body that is torn is worth asking again."""
+        """The body as data; a body that is torn is worth asking again, and a page of HTML is not."""
         try:
             return read_json(self.body)
         except ValueError as error:
+            if self.is_page:
+                raise TargetRefused(
+                    f"target: got a page of HTML{_quoted(self)}, expected JSON. Check the address: a login, a proxy or "
+                    "another service may answer there."
+                ) from None
             raise TargetUnavailable(
                 f"target: got a reply of {len(self.body)} bytes that is no JSON ({error}), expected a whole one. "
                 "If it happens now and then it is cut off on its way, and asked again."
@@ -257,7 +267,8 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
         return _refused(reply, said, rows)
     return TargetUnavailable(
         f"target: {said}, expected an answer. If it happens now and then, raise retries; "
-        "if it takes only a fixed number of rows, give batch=."
+        "if it takes only a fixed number of rows, give batch=; if it never answers, check dim.",
+        replied=True,
     )
 
 

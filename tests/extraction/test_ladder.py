@@ -1,0 +1,43 @@
+"""The ladder of methods: where a line shows one hidden layer and that fails, deeper methods have their turn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.extraction import attempts
+from reluctant.extraction.straight_creases import CreaseKinds
+from reluctant.testing import planted
+
+
+@pytest.fixture
+def one_layer_seen(monkeypatch):
+    """Every crease that was followed goes straight on."""
+    monkeypatch.setattr(attempts, "look_for_layers", lambda *_: CreaseKinds(9, 9, 0))
+
+
+@pytest.mark.usefixtures("one_layer_seen")
+def test_any_depth_is_tried_after_one_hidden_layer():
+    found = rl.extract(planted((10, 6, 4, 1), 0), rng=0)
+    assert found.ok
+    assert [each.method for each in found.evidence["attempts"].entries] == [*["DepthTwo"] * 3, "AnyDepth"]
+
+
+def test_what_was_tried_is_told_with_its_rows():
+    found = rl.extract(planted((10, 6, 4, 1), 0), rng=0)
+    tried = found.evidence["attempts"].entries
+    assert [each.method for each in tried] == ["DepthTwo", "DepthThree"]
+    assert tried[0].number > tried[0].limit
+    assert all(each.rows > 0 for each in tried)
+    assert sum(each.rows for each in tried) <= found.queries
+    assert found.to_dict()["evidence"]["attempts"][0]["method"] == "DepthTwo"
+
+
+@pytest.mark.slow
+def test_a_trained_regressor_is_recovered_at_every_seed():
+    regressor = pytest.importorskip("sklearn.neural_network").MLPRegressor
+    data = np.random.default_rng(0).normal(size=(400, 10))
+    values = np.sin(data[:, 0]) + data[:, 1] * data[:, 2]
+    model = regressor(hidden_layer_sizes=(20, 10), max_iter=60, tol=1.0, random_state=0).fit(data, values)
+    assert all(rl.extract(model, rng=seed).ok for seed in range(5))
