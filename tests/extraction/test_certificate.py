@@ -21,3 +21,7 @@ def test_without_a_neuron_no_number_is_told_of_one() -> None:
 
 def test_how_far_out_nothing_was_looked_for_is_told() -> None:
     assert ", farther out than 1.0e+03, or only where" in str(Certificate(np.empty(0), 0.0, 1e3))
+
+
+def test_what_is_said_of_small_bends_is_said_of_lines_alone() -> None:
+    assert "Where lines were read, a neuron that bends" in str(Certificate(np.ones(3), 1e-12, 1e3))

@@ -118,8 +118,9 @@ class Certificate:
                 "about the noise of an answer"
             )
         return (
-            f"{self.width} neurons{where} up to equivalence, {known}. A neuron that bends the function by less than "
-            f"{self.resolution:.1e}{far} could be missing."
+            f"{self.width} neurons{where} up to equivalence, {known}. Where lines were read, a neuron that bends the "
+            f"function by less than {self.resolution:.1e}{far} could be missing. Verification says how "
+            "much of the rest was looked at."
         ) + self._of_two_layers()
 
     def _of_none(self) -> str:
