@@ -368,12 +368,13 @@ ROUNDINGS_BY_LINK: Mapping[str, Callable[[FloatArray, Normal], FloatArray]] = {
 
 
 def lost_digits(
-    values: FloatArray, oracle: Oracle, number_format: str = "float64", *, grid: bool = False
-) -> FloatArray:
+    values: FloatArray, oracle: Oracle, number_format: str = "float64", *, grid: bool = False,
+    rounding: float | None = None,
+) -> FloatArray:  # fmt: skip
     """Noise (n, m) that values of this target have for that; 0 of those that lose no digits.
 
     grid: no probability has more digits than a rounding of 1 leaves, as where one is what others leave of 1. Without it
-    the answers so far tell which of two classes is.
+    the answers so far tell which of two classes is. rounding: of 1, where it is not that of the number format.
     """
     linked = _linked_of(oracle)
     roundings = None if linked is None else ROUNDINGS_BY_LINK.get(linked.link)
@@ -382,7 +383,7 @@ def lost_digits(
     coarse = np.array([grid]) if grid else _coarse_classes(linked, number_format)
     normal = np.where(coarse, 0.0, -float(np.log(np.finfo(number_format).tiny)))
     with np.errstate(over="ignore", invalid="ignore"):  # of infinite values, which are not read
-        return np.asarray(unit_roundoff(number_format) * roundings(values, normal))
+        return np.asarray((rounding or unit_roundoff(number_format)) * roundings(values, normal))
 
 
 def _coarse_classes(linked: Linked, number_format: str) -> NDArray[np.bool_]:

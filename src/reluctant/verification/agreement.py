@@ -49,6 +49,18 @@ class HeldOutRows:
 
 
 @dataclass(frozen=True)
+class AskedRows:
+    """Groups of points, the scales first, that were asked before and kept to verify a network; and their answers.
+
+    raw: the answers of the target itself behind its link.
+    """
+
+    groups: Sequence[PointGroup]
+    answers: FloatArray
+    raw: tuple[FloatArray, ...] = ()
+
+
+@dataclass(frozen=True)
 class Verification:
     """Comparison of a target with a network.
 
@@ -207,19 +219,23 @@ def examine(
     points: int = 64,
     per_neuron: int = 2,
     held_out: HeldOutRows | None = None,
+    asked: AskedRows | None = None,
     far: int = 0,
     most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
 ) -> Verification:
     """The comparison as a stage of a larger run.
 
-    held_out: rows on creases with their answers, asked before, in place of new points there. far: points far along the
+    held_out: rows on creases with their answers, asked before, in place of new points there. asked: all points, asked
+    before, of a network without hidden neurons: then nothing is asked. far: points far along the
     creases of the first layer. most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the
     target itself behind its link, before and from now on.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
     before = oracle.queries
+    if asked is not None:
+        return _decided(network, oracle, asked, noise, tol, most_tolerance)
     with oracle.stage("verify"):
         groups, untested = comparison_points(
             network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, far=far,
@@ -230,11 +246,20 @@ def examine(
     if held_out is not None:
         groups.append(PointGroup("on creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
-    compared = compare_answers(network, oracle, groups, answers, raw)
-    tolerances = compared.tolerances(noise) if tol is None and noise else np.full(answers.shape, tol)
+    found = _decided(network, oracle, AskedRows(groups, answers, tuple(raw)), noise, tol, most_tolerance)
+    return replace(found, untested=untested, queries=oracle.queries - before)
+
+
+def _decided(
+    network: ReLUNetwork, oracle: Counting, asked: AskedRows, noise: Noise | None, tol: float | None,
+    most_tolerance: float,
+) -> Verification:  # fmt: skip
+    """The comparison at rows that were asked."""
+    compared = compare_answers(network, oracle, asked.groups, asked.answers, asked.raw)
+    tolerances = compared.tolerances(noise) if tol is None and noise else np.full(asked.answers.shape, tol)
     typical = float(np.median(tolerances[compared.at_use].min(axis=1)))
     decisive, within = tol is not None or typical <= most_tolerance, bool(np.all(compared.errors <= tolerances))
-    found = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
+    found = _summarise(compared.largest(), within and decisive, typical)
     return replace(found, undecided=within and not decisive)
 
 
@@ -261,7 +286,7 @@ def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
     return network
 
 
-def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: int, queries: int) -> Verification:
+def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float) -> Verification:
     groups = tuple(
         GroupError(name, len(e), float(e.max()), float(np.sqrt(np.mean(e**2)))) for name, e in errors.items()
     )
@@ -274,10 +299,10 @@ def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: in
         tol=tol,
         points=len(everything),
         groups=groups,
-        untested=untested,
+        untested=0,
         share=_unseen_share(points),
         confidence=CONFIDENCE,
-        queries=queries,
+        queries=0,
     )
 
 
