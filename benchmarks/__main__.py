@@ -33,6 +33,7 @@ from benchmarks import (
     http,
     imports,
     kills,
+    labels,
     large,
     learning,
     learning_theory,
@@ -46,6 +47,7 @@ from benchmarks import (
     student,
     survival,
     verdicts,
+    wide,
 )
 from benchmarks.results import Results
 from benchmarks.sweeping import Sweeping
@@ -82,9 +84,11 @@ BENCHMARKS = {
     "adversarial": adversarial.main,
     "attacks": attacks.main,
     "learning-theory": learning_theory.main,
+    "labels": labels.main,
     "span": span.main,
     "span-figures": span_figures.main,
     "experiments": experiments.main,
+    "wide": wide.main,
 }
 
 

@@ -62,15 +62,14 @@ def one(path: Path, precision: RunPrecision, **settings: Any) -> AuditRecord:
 
 def sweep_table(record: AuditRecord) -> None:
     assert record.defenses is not None
-    print("| defense | users: error | labels kept | span | copy | its error | queries | trained copy | its labels |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| defense | users: error | labels kept | span | copy | its error | queries |")
+    print("|---|---|---|---|---|---|---|")
     for row in record.defenses.rows:
-        honest, span, copy, trained = row.honest, row.span, row.rebuilt, row.trained
+        honest, span, copy = row.honest, row.span, row.rebuilt
         seen = "" if span is None else f"{span.rank} ({span.queries})" if span.ok else span.outcome
         users = f"{number(honest.rms_error) or 'other answers'} | {honest.labels_kept:.0%}"
         cost = " | " if copy is None else f"{number(copy.error)} | {copy.queries}"
-        student = " | " if trained is None else f"{number(trained.error)} | {trained.labels_kept:.0%}"
-        print(f"| `{row.defense}` | {users} | {seen} | {how(row)} | {cost} | {student} |")
+        print(f"| `{row.defense}` | {users} | {seen} | {how(row)} | {cost} |")
 
 
 def how(row: DefenseRow) -> str:

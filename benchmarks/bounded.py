@@ -13,7 +13,7 @@ import numpy as np
 
 import reluctant as rl
 from reluctant.domains import Domain
-from reluctant.estimation.measurements import shape_name
+from reluctant.estimation.formulas import shape_name
 from reluctant.papers.experiments.trials import WRONG_ERROR, ExactRun, exact_run
 from reluctant.testing import planted
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.results import Results
-from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.estimation.formulas import parameters, shape_name
 from reluctant.papers.experiments.trials import ExactRun, SpanRun, exact_run, label_network
 from reluctant.testing import in_float32, planted, single_precision
 

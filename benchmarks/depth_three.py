@@ -24,7 +24,7 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.results import Results
-from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.estimation.formulas import parameters, shape_name
 from reluctant.papers.experiments.trials import ExactRun, exact_run
 from reluctant.testing import planted, train_digits
 

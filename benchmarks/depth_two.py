@@ -18,7 +18,7 @@ import resource
 import numpy as np
 
 from benchmarks.results import Results
-from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.estimation.formulas import parameters, shape_name
 from reluctant.papers.experiments.trials import ExactRun, exact_run
 from reluctant.testing import planted
 

@@ -19,8 +19,9 @@ from reluctant.estimation.formulas import (
     ROUNDED_FLOAT32,
     STEADY_NOISE,
     CostFormula,
+    parameters,
+    shape_name,
 )
-from reluctant.estimation.measurements import parameters
 from reluctant.report.numbers import bytes_, count, duration
 
 MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, STEADY_NOISE, FLOAT32_DIGITS, ROUNDED_FLOAT32, LABELS_ONLY)
@@ -69,11 +70,11 @@ def model_table() -> Table:
 def model_row(model: CostFormula) -> tuple[str, ...]:
     fit = fitted(model)
     terms = (f"{size:.3g} × {what}" for size, what in zip(fit.sizes, COUNTS[model], strict=True))
-    usual, most = [error.usual for error in fit.errors], max(error.most for error in fit.errors)
+    usual, most = [error.usual for error in fit.errors], max(error.high for error in fit.errors)
     largest = max(fit.points, key=lambda point: parameters(point.widths))
     shapes = {(point.widths, point.answers) for point in fit.points}
     between = f"{min(usual):+.1%} to {max(usual):+.1%}"
-    return model.name, ", ".join(terms), str(len(shapes)), largest.shape, between, f"{most:+.0%}"
+    return model.name, ", ".join(terms), str(len(shapes)), shape_name(largest.widths), between, f"{most:+.0%}"
 
 
 def size_table() -> Table:
@@ -84,7 +85,7 @@ def size_table() -> Table:
 
 def size_row(found: Estimate) -> tuple[str, ...]:
     if found.queries is None or found.seconds is None or found.money is None:
-        return found.shape, found.precision, count(found.parameters), "none", "", "", "", found.reason
+        return found.shape, found.precision, count(found.parameters), "none", "", "", "", str(found.reason)
     queries = f"{rounded(found.queries.low)} to {rounded(found.queries.high)}"
     return (
         found.shape, found.precision, count(found.parameters), queries, duration(found.seconds.expected),
@@ -93,10 +94,9 @@ def size_row(found: Estimate) -> tuple[str, ...]:
 
 
 def farthest(found: Estimate) -> str:
-    """How far it is from measured shapes: the way in which it is farthest, the others counted."""
-    assert found.trust is not None
-    first, *others = found.trust.reasons or (found.trust.level,)
-    return f"{first.replace(' than any measured network', '')}" + (f", and {len(others)} more" if others else "")
+    """Sizes beyond measured shapes, the largest first."""
+    times = sorted(found.beyond.items(), key=lambda item: -item[1])
+    return ", ".join(f"{times:,.{0 if times >= 10 else 1}f}× {name}" for name, times in times) or "none"
 
 
 def rounded(rows: float) -> str:

@@ -23,7 +23,7 @@ from benchmarks.calibration import median_stages
 from benchmarks.depth_two import one
 from benchmarks.results import Results, read_results
 from reluctant.estimation import estimate
-from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.estimation.formulas import parameters, shape_name
 from reluctant.report.drawings import COLOURS
 
 FAMILIES: dict[str, tuple[tuple[int, int, int], ...]] = {

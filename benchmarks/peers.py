@@ -33,7 +33,7 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.depth_two import BIAS, FIRST_SEED
-from reluctant.estimation.measurements import parameters
+from reluctant.estimation.formulas import parameters
 from reluctant.papers.experiments.trials import TimedTarget
 from reluctant.testing import planted
 

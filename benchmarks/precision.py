@@ -102,8 +102,11 @@ def rows() -> list[Row]:
         served("digits 64-32-10, float32", digits_model()),
         float32(10, 50, 1),
         float32(784, 128, 1),
-        float32(64, 32, 16, 1),
         float32(784, 128, 10),
+        float32(20, 10, 10, 1),
+        float32(20, 10, 10, 3),
+        float32(64, 32, 16, 1),
+        float32(784, 32, 16, 1),
         decimals(3, 784, 32, 1),
         noise(1e-4, 784, 32, 1),
         decimals(6, 784, 128, 1),
@@ -113,7 +116,7 @@ def rows() -> list[Row]:
     ]
     folder = os.environ.get("PUBLIC_TARGETS")
     paths = sorted(Path(folder).glob("*.onnx")) if folder else []
-    found += [served(f"{path.stem}, float32", path) for path in paths if rl.ReLUNetwork.load(path).depth == 2]
+    found += [served(f"{path.stem}, float32", path) for path in paths if rl.ReLUNetwork.load(path).depth <= 3]
     only = os.environ.get("PRECISION_ONLY", "")
     return [row for row in found if only in row.name]
 

@@ -23,7 +23,7 @@ import numpy as np
 import reluctant as rl
 from benchmarks.sweeping import Sweeping
 from reluctant.audit import DefenseResult, try_defense
-from reluctant.audit.defense_result import Rebuilt
+from reluctant.audit.defense_trial import Rebuilt
 from reluctant.bundled import digits_model
 from reluctant.learning.learner import EPS
 from reluctant.numerics import FloatArray

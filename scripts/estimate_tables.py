@@ -16,7 +16,7 @@ from benchmarks import growth  # noqa: E402
 from benchmarks.estimate import model_table, size_table  # noqa: E402
 from marked import markdown_table, write_marked  # noqa: E402
 
-from reluctant.estimation.measurements import shape_name  # noqa: E402
+from reluctant.estimation.formulas import shape_name  # noqa: E402
 
 PAGE = ROOT / "docs" / "estimate.md"
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.results import read_results  # noqa: E402
 
 from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
-from reluctant.estimation.measurements import DECIMALS, FLOAT32, NOISE  # noqa: E402
+from reluctant.estimation.formulas import DECIMALS, FLOAT32, NOISE  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
 EXACT = (
@@ -53,11 +53,10 @@ def point(name: str, row: Row, source: str, asked: str) -> Row:
     per_answer = row.get("parameters", 0) / widths[-1]  # results that tell the cost tell it in answers a parameter
     queries = row["queries"] if "queries" in row else row["cost"] * per_answer
     most = row.get("queries_max") or row.get("cost_max", 0) * per_answer or queries
-    on_host = row.get("memory") if source == "large" else None  # that of a device is another one
     return {
         "name": name, "widths": widths, "answers": asked, "networks": row["networks"], "ok": row["ok"],
         "queries": round(queries), "most_queries": round(most), "out": row.get("out", row.get("out_max")),
-        "most_out": row.get("out_max"), "source": source, "memory": on_host,
+        "most_out": row.get("out_max"), "source": source,
     }  # fmt: skip
 
 

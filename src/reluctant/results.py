@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 from reluctant._notebook import html_table
-from reluctant.errors import BudgetExhausted, LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError
+from reluctant.errors import BudgetExhausted, LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError, TimeExhausted
 from reluctant.messages.catalogue import of_outcome
-from reluctant.messages.diagnosis import Diagnosis
+from reluctant.messages.diagnosis import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import Rng
@@ -213,9 +213,8 @@ class Result(Ended):
         """The same with a network of the target's own inputs, where the run worked in units of them."""
         if units is None:
             return self
-        inside = {"inside": INSIDE_UNITS} if "inside" in self.evidence and not units.are_plain else {}
         network = None if self.network is None else units.network(self.network)
-        return replace(self, network=network, evidence={**self.evidence, **inside, "units": units})
+        return replace(self, network=network, evidence={**self.evidence, "units": units})
 
     def with_log_ratios(self) -> Self:
         """The same with a network of the values that were read: log-ratios, where it has all classes of a softmax."""
@@ -251,8 +250,6 @@ class Result(Ended):
         return f"Result({self.outcome.slug}, {self.network!r}, queries={self.queries})"
 
 
-INSIDE_UNITS = "a box around the mean of the inputs"
-
 Part = TypeVar("Part")
 Found = TypeVar("Found")
 
@@ -277,12 +274,21 @@ def outcome_of(
     return Outcome.TARGET_FAILED
 
 
+TIMED_VERBS = frozenset({"extract", "learn", "span"})  # which take seconds
+
+
+def out_of_time(seconds: float, verb: str) -> Diagnosis:
+    """Of a run that its processor time ended, and not its rows."""
+    more = (Remedy("more-time", verb, {"seconds": None}),) if verb in TIMED_VERBS else ()
+    return Diagnosis("out-of-time", {"seconds": seconds}, more)
+
+
 @dataclass
 class Run(Generic[Part]):
     """One call of a verb on an opened target.
 
     partial: the best so far, should the run end here. evidence: the numbers that decide. clock: the processor time that
-    the call was given. non_finite, saturated: how answers that are no numbers end it, see `outcome_of`.
+    the call was given. verb: its name. non_finite, saturated: how answers that are no numbers end it, see `outcome_of`.
     """
 
     oracle: Counting
@@ -291,6 +297,7 @@ class Run(Generic[Part]):
     non_finite: Outcome = Outcome.TARGET_FAILED
     saturated: Outcome = Outcome.OUT_OF_REACH
     evidence: dict[str, Any] = field(default_factory=dict)
+    verb: str = ""
     _before: Mapping[str, Rows] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -300,7 +307,7 @@ class Run(Generic[Part]):
     def begin(cls, oracle: Counting, verb: str, rng: Rng, partial: Part, **settings: Any) -> Run[Part]:
         """Tell the stack which run starts, and count from here. A transcript refuses another verb or seed."""
         oracle.begin(verb, rng)
-        return cls(oracle, partial, **settings)
+        return cls(oracle, partial, verb=verb, **settings)
 
     def keep(self, partial: Part) -> None:
         """Remember what is known so far."""
@@ -333,6 +340,8 @@ class Run(Generic[Part]):
             return work()
         except (BudgetExhausted, TargetError) as error:
             self.evidence["error"] = str(error)
+            if isinstance(error, TimeExhausted):
+                self.evidence["reason"] = out_of_time(error.seconds, self.verb)
             outcome = outcome_of(error, self.oracle.facts, non_finite=self.non_finite, saturated=self.saturated)
         return cut_short(outcome)
 

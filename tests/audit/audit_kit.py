@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reluctant.audit import STEPS
-from reluctant.audit.defense_result import DefenseResult, Rebuilt
+from reluctant.audit.defense_trial import DefenseResult, Rebuilt
 from reluctant.audit.record import AuditRecord, StepFacts, VerdictFacts
 from reluctant.defenses import HonestCost
 from reluctant.results import Outcome, Result

@@ -13,10 +13,10 @@ from sweeps import sweep
 
 from reluctant import check_health, open_oracle
 from reluctant.audit import audit
+from reluctant.audit.defense_sweep import _file_behind
+from reluctant.audit.facts import TopClasses
 from reluctant.audit.findings import Findings, Settings
-from reluctant.audit.record import TopClasses
-from reluctant.audit.steps.defense_step import _behind
-from reluctant.audit.steps.span_step import span_from_labels
+from reluctant.audit.steps.interface_steps import span_from_labels
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.interface import Shape
@@ -148,7 +148,7 @@ def test_a_file_that_answers_percentages_is_defended_as_fractions(tmp_path):
     given = Settings(np.zeros((1, 6)), file=tmp_path / "model.npz")
     x = np.ones((1, 6))
     for known in (Findings(replace(given, percent=True)), Findings(given, written=ProbabilityFormat(percent=True))):
-        np.testing.assert_allclose(_behind(known, (), Domain()).query(x), NETWORK(x) / 100)
+        np.testing.assert_allclose(_file_behind(known, (), Domain()).query(x), NETWORK(x) / 100)
 
 
 def test_a_link_that_is_given_tells_percentages_from_values(record):

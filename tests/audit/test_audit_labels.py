@@ -9,7 +9,7 @@ from audit_targets import NETWORK
 
 from reluctant import open_oracle
 from reluctant.audit import audit
-from reluctant.audit.steps.health_step import FEW_ROWS
+from reluctant.audit.steps.interface_steps import FEW_ROWS
 from reluctant.testing import planted
 
 WIDE_INPUT = planted((12, 4, 2))

@@ -11,8 +11,8 @@ from audit_kit import reason, reasons, step
 from reluctant import ReLUNetwork, open_oracle, recover_span
 from reluctant.audit import audit
 from reluctant.audit.budget import ENOUGH, reserve, share, with_extraction
+from reluctant.audit.defense_sweep import _undefended
 from reluctant.audit.findings import Findings, Settings
-from reluctant.audit.steps import defense_step
 from reluctant.audit.verdict import judge
 from reluctant.estimation import Range, estimate
 from reluctant.results import Outcome, Result
@@ -126,9 +126,9 @@ def test_rows_of_the_sweep_have_the_same_budget():
     """The audit's own run ended with its small budget: the first row is not that run, but one like the others."""
     extraction = Result(Outcome.LOW_PRECISION, None, {})
     known = Findings(Settings(np.zeros((5, 20))), extraction=extraction)
-    assert defense_step._undefended(known).extracted.result is extraction
+    assert _undefended(known).extracted.result is extraction
     span = recover_span(open_oracle(planted(SHAPE), budget=10))
     assert span.outcome is Outcome.OUT_OF_BUDGET
-    assert defense_step._undefended(replace(known, span=span)) is None
+    assert _undefended(replace(known, span=span)) is None
     for part in ("extraction", "learning"):
-        assert defense_step._undefended(replace(known, **{part: Result(Outcome.OUT_OF_BUDGET, None, {})})) is None
+        assert _undefended(replace(known, **{part: Result(Outcome.OUT_OF_BUDGET, None, {})})) is None

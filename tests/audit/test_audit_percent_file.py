@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from reluctant.audit.steps import defense_step
+from reluctant.audit.defense_sweep import _copy
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.oracles import CallableOracle, open_oracle
@@ -29,5 +29,5 @@ def test_digits_are_cut_before_percentages_are_divided() -> None:
         served=None,
         without=(),
     )
-    copy, _, last, _ = defense_step._copy(known, Domain())
+    copy, _, last, _ = _copy(known, Domain())
     assert np.array_equal(defend(copy, *last).answer(ROWS), target.query(ROWS))

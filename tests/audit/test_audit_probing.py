@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from audit_kit import fields, step, why
 
-from reluctant.audit.steps import adversarial_steps
+from reluctant.audit.steps import probe_steps
 from reluctant.errors import InvalidInput
 
 LOOKS = ("health", "flip", "linearity")
@@ -40,7 +40,7 @@ def test_another_error_is_not_taken_for_a_flat_place(record, monkeypatch):
     def broken(*_, **__):
         raise InvalidInput.about("x", got="something else", expected="what it was not")
 
-    monkeypatch.setattr(adversarial_steps, "local_linearity", broken)
+    monkeypatch.setattr(probe_steps, "local_linearity", broken)
     found = record(lambda x: x.sum(axis=1), 6, steps=LOOKS)
     assert (why(found, "linearity"), fields(found, "linearity")["error"]) == ("step-failed", "invalid-input")
 

@@ -9,7 +9,7 @@ from audit_targets import NETWORK, confident
 
 from reluctant import open_oracle
 from reluctant.audit import audit
-from reluctant.audit.record import Bounds
+from reluctant.audit.facts import Bounds
 from reluctant.testing import planted
 
 

@@ -10,8 +10,9 @@ from audit_kit import reason, reasons
 from verdict_kit import NETWORK, NOTHING, SETTLED, SPAN, refused, unverified
 
 from reluctant import check_health, extract, open_oracle
+from reluctant.audit.facts import State
 from reluctant.audit.findings import Findings, Settings, Skip, skip_where
-from reluctant.audit.record import Confidence, State
+from reluctant.audit.record import Confidence
 from reluctant.audit.verdict import ending_of, judge
 from reluctant.interface import Interface, Shape
 from reluctant.messages import Diagnosis

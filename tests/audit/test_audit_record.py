@@ -10,8 +10,9 @@ from audit_kit import QUICK, step
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import STEPS, audit
-from reluctant.audit.record import SCHEMA, GradientFrom
-from reluctant.audit.steps.picture_steps import first_layer
+from reluctant.audit.facts import GradientFrom
+from reluctant.audit.record import SCHEMA
+from reluctant.audit.steps.probe_steps import first_layer
 from reluctant.bundled import digits_model
 from reluctant.errors import InvalidInput, InvalidRows
 from reluctant.oracles import CallableOracle

@@ -9,10 +9,8 @@ from scipy.special import erf
 
 from reluctant import open_oracle
 from reluctant.audit import audit
-from reluctant.audit.defense_result import Beside, Rebuilt
 from reluctant.audit.defense_sweep import default_defenses
-from reluctant.learning import train_student
-from reluctant.oracles import Kind, NetworkOracle
+from reluctant.oracles import NetworkOracle
 from reluctant.oracles.base import Facts
 from reluctant.testing import planted
 
@@ -65,14 +63,3 @@ def test_a_tanh_is_offered_no_defense_for_classes():
         return {name for trial in default_defenses(Facts(4, 3), 1.0, link=link) for name in trial}
 
     assert tried("identity") - tried("tanh") == {"softmax", "top=1"}
-
-
-def test_a_network_trained_on_a_tanh_is_held_against_its_answers():
-    model = NetworkOracle(ONE.before_link("tanh"))
-    rows = np.random.default_rng(0).standard_normal((400, 6))
-    student = train_student(model, inputs=rows, hidden=[8], steps=50, rng=0)
-    assert student.evidence["answers"] == Kind.VALUES.value
-    beside = Beside(model, rows, "tanh", "tanh", labels=False)
-    found = beside.trained(Rebuilt("train", student))
-    off = student.network(rows) - model.answer(rows)
-    assert found.error == pytest.approx(np.sqrt(np.mean(off**2)) / model.answer(rows).std(), rel=1e-6)

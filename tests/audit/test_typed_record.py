@@ -12,7 +12,8 @@ from audit_kit import QUICK
 
 from reluctant import open_oracle
 from reluctant.audit import audit, not_opened
-from reluctant.audit.record import AuditRecord, Bounds, Confidence, LeakKind, Level, schema
+from reluctant.audit.facts import Bounds
+from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level, schema
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, UnknownTarget
 from reluctant.testing import planted
@@ -64,7 +65,7 @@ def test_a_target_that_is_not_open_has_a_record():
         ({"schema": "reluctant-audit/1"}, "reluctant-audit/1"),
         ({}, "schema None"),
         ([], "schema None"),
-        ({"schema": "reluctant-audit/2"}, "missing required field"),
+        ({"schema": "reluctant-audit/3"}, "missing required field"),
     ],
 )
 def test_other_records_are_refused(wrong, said):

@@ -191,3 +191,11 @@ def test_a_transcript_is_resumed_without_paying(target, folder, command):
     first, second = (json.loads(command(*arguments).out) for _ in range(2))
     assert first["queries"]["total"] == second["queries"]["total"]
     assert sum(rows["sent"] for rows in second["queries"]["by stage"].values()) == 0
+
+
+@pytest.mark.parametrize("verb", ["extract", "learn", "span"])
+def test_a_command_ends_after_its_seconds(verb, target, command):
+    ended = command(verb, target, "--seconds", "1e-6", "--transcript", "answers")
+    assert ended.status == 1
+    assert "processor time given, 1e-06 s, ran out" in ended.out
+    assert f"reluctant {verb} {target} --transcript answers --seconds SECONDS" in ended.err

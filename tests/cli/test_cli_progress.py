@@ -41,11 +41,3 @@ def test_a_bar_is_shown(main, folder, npz):
 
 def test_no_bar_is_shown_when_quiet(main, folder, npz):
     assert at_a_terminal([*main, "health", str(npz), "--quiet"], folder)[1] == ""
-
-
-def test_the_search_is_shown_round_by_round(main, folder, npz):
-    out, shown = at_a_terminal([*main, "extract", str(npz)], folder)
-    assert "recovered and passed verification" in out
-    assert "the function along a line: round 1, 16 rows" in shown
-    assert "8 creases" in shown
-    assert "▲" not in out

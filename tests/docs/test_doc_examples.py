@@ -45,6 +45,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "rl": rl, "np": np, "f": lambda x: f(x), "network": network, "oracle": oracle,
         "module": torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 3), torch.nn.ReLU()),
         "mlp": _classifier(), "x": np.ones(8), "span": rl.recover_span(oracle, rng=0),
+        "X": np.random.default_rng(1).standard_normal((20, 784)),
         "images": np.random.default_rng(0).uniform(0, 1, (20, 64)), "points": np.ones((3, 64)),
     }  # fmt: skip
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluctant as rl
-from reluctant.estimation.cost import fitted
+from reluctant.estimation.cost import fitted, measured_points
 from reluctant.estimation.formulas import (
     ANY_DEPTH,
     DEPTH_THREE,
@@ -19,7 +19,6 @@ from reluctant.estimation.formulas import (
     STEADY_NOISE,
     formula_for,
 )
-from reluctant.estimation.measurements import measured_points
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import rounded
 
@@ -77,10 +76,8 @@ def test_rounded_float32_is_looked_at_and_refitted_as_often_as_in_a_run(seed):
 def test_every_measured_point_is_within_its_range(point):
     found = rl.estimate(point.widths, precision=str(point.answers))
     assert ROUNDED_DOWN * found.queries.low <= point.queries <= point.most_queries <= ROUNDED_UP * found.queries.high
-    assert found.trust.level == "measured"
-    if point.out is not None:
-        low, high = ROUNDED_DOWN * found.accuracy.low, ROUNDED_UP * found.accuracy.high
-        assert low <= point.out <= point.most_out <= high
+    assert found.beyond == {}
+    assert (point.most_out or 0.0) <= ROUNDED_UP * found.error
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -125,7 +122,7 @@ def test_deeper_networks_cost_more_when_they_are_wider(hidden, d):
 @given(inputs, neurons, outputs, answers)
 def test_a_range_holds_what_is_expected(d, h, m, precision):
     found = rl.estimate((d, h, m), precision=precision)
-    for value in (found.queries, found.per_parameter, found.accuracy):
+    for value in (found.queries, found.per_parameter):
         assert 0 < value.low <= value.expected <= value.high
     assert sum(found.parts.values()) == pytest.approx(found.queries.expected)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.errors import InvalidInput
 from reluctant.oracles.ledger import Limit
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
@@ -49,3 +50,42 @@ def test_without_time_nothing_is_asked():
         ]
     assert [found.outcome for found in ends] == [Outcome.OUT_OF_BUDGET] * 5
     assert limit.passed == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "target"),
+    [
+        (lambda f, seconds: rl.extract(f, rl.AnyDepth(), dim=20, seconds=seconds), planted((20, 30, 30, 1), 0)),
+        (lambda f, seconds: rl.learn(f, dim=30, seconds=seconds), in_float32(planted((30, 60, 60, 1), 0))),
+        (lambda f, seconds: rl.recover_span(f, dim=200, labels=True, seconds=seconds), planted((200, 60, 1), 0)),
+    ],
+    ids=["extract", "learn", "span"],
+)
+def test_seconds_of_a_call_end_it_and_are_named(verb, target):
+    start = time.process_time()
+    found = verb(lambda rows: target(rows), SECONDS)
+    assert time.process_time() - start < SECONDS + ONE_FACTORISATION
+    assert found.outcome is Outcome.OUT_OF_BUDGET
+    assert found.diagnosis.slug == "out-of-time"
+    assert found.diagnosis.fields["seconds"] == SECONDS
+    assert found.diagnosis.remedies[0].options == {"seconds": None}
+    assert found.queries > 0
+
+
+def test_enough_seconds_change_nothing():
+    network = planted((6, 4, 1), 0)
+    timed, free = rl.extract(network, seconds=600), rl.extract(network)
+    assert timed.ok
+    assert timed.queries == free.queries
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, "long"])
+def test_seconds_are_a_time(seconds):
+    with pytest.raises(InvalidInput, match="seconds"):
+        rl.extract(planted((6, 4, 1), 0), seconds=seconds)
+
+
+def test_inputs_survive_a_limit():
+    inputs = np.random.default_rng(0).normal(size=(20, 6)) * 1e3
+    oracle = rl.open_oracle(planted((6, 4, 1), 0), inputs=inputs)
+    assert np.array_equal(Limit(seconds=60).of(oracle).facts.samples, oracle.facts.samples)

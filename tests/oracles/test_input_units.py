@@ -128,3 +128,35 @@ def test_inputs_that_are_no_rows_are_refused_by_name(inputs, part):
 def test_inputs_outside_the_domain_are_refused():
     with pytest.raises(InvalidInput, match="outside the domain"):
         rl.open_oracle(target, dim=6, domain=(-1, 1), inputs=rows(50))
+
+
+def test_pixels_of_images_share_one_scale():
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (300, 64)).astype(float)
+    images[:, :10] *= rng.random((300, 10)) < 0.02  # corners that are seldom bright
+    with rl.open_oracle(planted((64, 3, 1), 0), inputs=images) as oracle:
+        assert len(set(InputUnits.of(oracle.facts).scale)) == 1
+
+
+def test_a_box_is_named_in_its_units():
+    def chance(x):
+        return 1 / (1 + np.exp(-target(x)))
+
+    found = rl.extract(chance, dim=6, link="sigmoid", inputs=rows(500), rng=0)
+    assert found.ok
+    assert "deviations of the inputs" in found.evidence["inside"]
+    assert largest_error(found.network, rows(1000, seed=1)) < 1e-6
+
+
+@pytest.mark.parametrize("given", ["to the audit", "on opening"])
+def test_an_audit_works_in_units_of_the_inputs(given, tmp_path):
+    honest = rows(300)
+    raw = InputUnits(CENTRE, SCALE).network(NETWORK)
+    raw.save(tmp_path / "raw.npz")
+    with rl.open_oracle(tmp_path / "raw.npz", inputs=None if given == "to the audit" else honest) as oracle:
+        found = rl.audit(
+            oracle, budget=5_000, rng=0, inputs=honest if given == "to the audit" else None, file=tmp_path / "raw.npz",
+            steps=["health", "span", "extraction", "truth"],
+        )  # fmt: skip
+    assert found.verdict.level == "exact"
+    assert found.record.truth.neurons_found == 8

@@ -10,9 +10,9 @@ from page_kit import audited, slugs, states, words
 from short_students import short_training
 from sweeps import sweep
 
-from reluctant.audit import defense_sweep
-from reluctant.audit.record import AuditRecord, CopyMethod, LeakKind, Level
-from reluctant.audit.steps import health_step
+from reluctant.audit.facts import CopyMethod
+from reluctant.audit.record import AuditRecord, LeakKind, Level
+from reluctant.audit.steps import interface_steps
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.tables import interface_facts
 from reluctant.report.text import also_found, flip_sentence, line_sentence, student_of, student_shape
@@ -131,7 +131,7 @@ def test_a_sigmoid_of_few_digits_is_read_or_settles_nothing():
 
 
 def test_a_sigmoid_that_nobody_looked_behind_settles_nothing(monkeypatch):
-    monkeypatch.setattr(health_step, "_likely_link", lambda oracle, served, seed: None)
+    monkeypatch.setattr(interface_steps, "_likely_link", lambda oracle, served, seed: None)
     record = audited(chance, steps=(*REBUILDING, "flip", "linearity"))
     assert record.target.link == "identity"
     assert record.verdict.unsettled == (LeakKind.EXTRACTABLE, LeakKind.APPROXIMABLE, LeakKind.FLIPPABLE)
@@ -177,16 +177,17 @@ def test_noise_is_not_called_coarse():
     assert any(figure.name == "Noise of an answer" for figure in three_figures(record))
 
 
-def test_rows_of_a_sweep_on_a_trained_network_are_all_of_it(monkeypatch):
-    """Findings about the target itself do not stand among those about its stand-in."""
-    monkeypatch.setattr(defense_sweep, "default_defenses", lambda *_: [(), ("decimals=2",)])
-    steps = (*REBUILDING, "training", "defenses")
+def test_no_defense_is_tried_on_a_trained_network():
     with short_training((64,), 12_000):
-        record = audited(lambda x: softmax(x).round(3), link="softmax", seconds=ALL_STEPS, steps=steps)
+        record = audited(
+            lambda x: softmax(x).round(3),
+            link="softmax",
+            seconds=ALL_STEPS,
+            steps=(*REBUILDING, "training", "defenses"),
+        )
     assert record.recovered.method is CopyMethod.TRAINING
-    bare = record.defenses.rows[0]
-    assert (bare.defense, bare.rebuilt) == ("none", None)
-    assert bare.span.queries != record.span.queries  # another span, that of the trained network
+    assert record.defenses is None
+    assert record.step("defenses").diagnosis.slug == "no-local-copy"
 
 
 @pytest.mark.usefixtures("short_training")

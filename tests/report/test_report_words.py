@@ -17,7 +17,6 @@ from reluctant.audit.record import (
     PlanePicture,
     StageRows,
     StandsFor,
-    Student,
     SweepFacts,
     SweepInputs,
     Trial,
@@ -206,7 +205,7 @@ def test_errors_of_a_copy_without_any():
 def row(defense: str, digits: float | None, error: float | None = 1e-3, ok: bool = True, **changes) -> DefenseRow:
     outcome = changes.pop("outcome", "recovered")
     rebuilt = Trial("extract", outcome, ok, error, None, None, 100, ok, True, False, False, False)
-    fields = {"span": None, "tried": (), "rebuilt": rebuilt, "trained": None, "stopped": not ok} | changes
+    fields = {"span": None, "tried": (), "rebuilt": rebuilt, "stopped": not ok} | changes
     return DefenseRow(defense, HonestFacts(None, None, None, 9), digits, no_method=False, cut=False, **fields)
 
 
@@ -256,12 +255,11 @@ def test_a_copy_that_failed_is_joined_to_nothing(figures):
 
 
 def test_a_legend_is_as_wide_as_its_picture_at_most(figures):
-    trained = Student("learned", True, 1e-4, None, 1.0, None, None, None, 9, False, False, True)
-    draw_leak([row(name, digits, trained=trained) for name, digits in (("none", 16.0), ("decimals=2", 3.0))])
+    draw_leak([row(name, digits) for name, digits in (("none", 16.0), ("decimals=2", 3.0))])
     figure, _ = figures[0]
     figure.draw_without_rendering()
     legend = figure.legends[0]
-    assert [text.get_text() for text in legend.get_texts()][-1] == "trained copy"
+    assert [text.get_text() for text in legend.get_texts()][-1] == "no verified copy"
     assert legend.get_window_extent().x1 <= figure.bbox.width
 
 

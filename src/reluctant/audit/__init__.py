@@ -2,9 +2,8 @@
 
 from reluctant._verb import callable_as
 from reluctant.audit.auditor import STEPS, Audit, audit, not_opened
-from reluctant.audit.defense_result import DefenseResult
 from reluctant.audit.defense_sweep import StandIn, Sweep, sweep
-from reluctant.audit.defense_trial import try_defense
+from reluctant.audit.defense_trial import DefenseResult, try_defense
 from reluctant.audit.record import LEAKS, AuditRecord, schema
 
 __all__ = [

@@ -1,9 +1,35 @@
-"""The budget of an audit: the share of rows and of processor time for each step."""
+"""The budget of an audit and the cost of an attack: shares of rows and time, money, rows expected for a shape.
+
+The shape in the owner's file decides how the budget is shared; no method sees it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
-from reluctant.estimation import Range
+from reluctant.audit.facts import ExpectedCost, RangeFacts, RowsNeeded, ShapeRows
+from reluctant.audit.findings import Findings
+from reluctant.errors import ReluctantError
+from reluctant.estimation import Range, estimate
+from reluctant.estimation.cost import PER_PRICE
+from reluctant.estimation.formulas import (
+    DECIMALS,
+    FEWEST_LAYERS,
+    FLOAT32,
+    FLOAT64,
+    NOISE,
+    ROUNDED_SINGLE,
+    UNMEASURED_DECIMALS,
+    Widths,
+)
+from reluctant.extraction.attempts import exact_refusal
+from reluctant.interface import Interface
+from reluctant.messages import Diagnosis
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles import Counting, Facts
+from reluctant.results import Outcome
 
 BUDGET = 300_000
 FLIP_INPUTS = 5  # that one gradient step is tried at
@@ -35,7 +61,6 @@ TIMES = {"extraction": 0.4, "learning": 0.2, "defenses": 0.4}
 # Steps that are quick, and are stopped where they are not: as a part of the same time, besides it.
 AT_MOST = {"span": 0.4, "flip": 0.1, "linearity": 0.1}
 TRAINING = 0.15  # of the same time, besides it: training keeps to it by itself, and takes fewer steps
-STUDENTS = 0.4  # of the same time, besides it: networks trained in the sweep, all of them
 LOOKS = ("flip", "linearity", "line", "plane", "errors")
 FIRST = "health"  # without it no other step can work
 
@@ -65,3 +90,94 @@ def seconds_for(step: str, seconds: float) -> float | None:
     """Processor time of a step, None for those that need no limit. The sweep divides its own among defenses."""
     part = (TIMES | AT_MOST).get(step)
     return None if part is None or step == "defenses" else part * seconds
+
+
+# ---- cost of an attack
+
+PriceGiven = dict[str, Any]  # "per thousand" queries, and the "currency"
+EXAMPLES = (16, 64, 256)  # neurons of one hidden layer
+
+
+def money(queries: int, price: PriceGiven | None) -> float | None:
+    """What so many queries cost, None without a price."""
+    return None if price is None else queries / PER_PRICE * float(price["per thousand"])
+
+
+def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate: float | None) -> ExpectedCost | None:
+    """The estimate for the shape that was recovered; None where none was: a learned copy has a shape of its own.
+
+    At the price and the rate, if they were given. Rows are those for the values that are read, the shape is that of the
+    network before its link. Inside a range of inputs few shapes were measured: there is no number.
+    """
+    run, network, health = known.copy, known.network, known.health
+    if run is None or run.outcome is not Outcome.RECOVERED:
+        return None
+    if network is None or health is None or len(network.widths) < FEWEST_LAYERS:
+        return None
+    per_thousand = None if price is None else float(price["per thousand"])
+    found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
+    widths, read = tuple(network.before_link(known.written_link).widths), tuple(network.widths)
+    everywhere = facts.domain.is_space and known.reach is None
+    if not everywhere or "reach" in run.evidence:
+        linked = everywhere and known.linked
+        reason = Diagnosis("range-behind-link-not-measured" if linked else "range-not-measured")
+        return ExpectedCost(widths, found.precision, reason)
+    return ExpectedCost(
+        widths, found.precision, found.reason, _range(found.queries),
+        _range(replace(found, widths=widths).per_parameter), _range(found.seconds), _range(found.money),
+        found.beyond, None if read == widths else read,
+    )  # fmt: skip
+
+
+def _range(found: Range | None) -> RangeFacts | None:
+    return None if found is None else RangeFacts(found.expected, found.low, found.high)
+
+
+def answers_of(health: Interface) -> str:
+    """What the answers give, as an estimate takes it."""
+    if exact_refusal(health) is not Outcome.LOW_PRECISION:
+        rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS[DECIMALS]
+        return f"{DECIMALS}={health.decimals}" if rounded else FLOAT64
+    if health.number_format == FLOAT32 and health.decimals:
+        return f"{ROUNDED_SINGLE}={health.decimals}"
+    if health.number_format != FLOAT64:
+        return health.number_format
+    if health.decimals is not None and health.decimals > 0:
+        return f"{DECIMALS}={health.decimals}"
+    return f"{NOISE}={health.noise.at(health.spread) / health.spread:.1e}"
+
+
+def rows_needed(oracle: Counting, known: Findings, health: Interface) -> Range | None:
+    """Of exact extraction, for the shape in the file and answers like these; None where there is none, or no number."""
+    widths = _widths_of_file(known)
+    return None if widths is None else _rows(oracle, known, health, widths)
+
+
+def needed_rows(oracle: Counting, known: Findings) -> RowsNeeded | None:
+    """The same where the budget ran out; of targets without a file for a few shapes that they may have."""
+    health, widths = known.health, _widths_of_file(known)
+    if health is None:
+        return None
+    shapes = [widths] if widths is not None else [(oracle.dim, hidden, oracle.outputs) for hidden in EXAMPLES]
+    found = [(tuple(shape), _range(_rows(oracle, known, health, shape))) for shape in shapes]
+    rows = tuple(ShapeRows(shape, each) for shape, each in found if each is not None)
+    return RowsNeeded(widths is not None, answers_of(health), rows, ENOUGH) if rows else None
+
+
+def _widths_of_file(known: Findings) -> Widths | None:
+    """Widths of the network in the file, as it is looked at."""
+    if known.given.file is None:
+        return None
+    try:
+        widths = ReLUNetwork.load(known.given.file).widths
+    except ReluctantError:
+        return None
+    return widths if known.given.output is None else (*widths[:-1], 1)
+
+
+def _rows(oracle: Counting, known: Findings, health: Interface, widths: Widths) -> Range | None:
+    """There are numbers for values that are answered everywhere."""
+    everywhere = oracle.facts.domain.is_space and known.reach is None
+    if known.linked or not everywhere or health.refusal is not None or len(widths) < FEWEST_LAYERS:
+        return None
+    return estimate(widths, precision=answers_of(health)).queries

@@ -12,15 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.copy_facts import CopyError, CopyMethod, ErrorKind
-from reluctant.audit.run_facts import Closeness
+from reluctant.audit.facts import Closeness, CopyError, CopyMethod, ErrorKind
 from reluctant.domains import Domain
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
-from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
 from reluctant.results import Ended, Outcome, Result
-from reluctant.span import Span, Subspace
 
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 TELLING = (
@@ -155,40 +151,3 @@ def clipped_to(run: Result) -> Domain | None:
 
 
 COPY_DIRECTIONS = "directions of the copy"  # evidence of a span: how many are known from the copy alone
-CLEARLY = 0.1  # of a weight vector: so much of it lies outside a span by no error of either
-
-
-def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
-    """The span with the directions that a verified copy looks at besides; None where there are none.
-
-    Random inputs may miss a direction that matters on few of them, where the search for creases met its neuron. One
-    from labels that has more than the network can look at is unclear: stairs of rounded answers make up directions.
-    """
-    if span is None or not span.ok or network.depth < 2:
-        return None
-    if "labels" in span.evidence and span.rank > _most_directions(network):
-        return replace(span, outcome=Outcome.RANK_UNCLEAR)
-    outside = _outside(network, span.basis)
-    if not len(outside):
-        return None
-    more = Subspace.spanned_by(outside, tol=CLEARLY)
-    both = Subspace.spanned_by(np.concatenate([span.basis, more.basis]))
-    outcome = Outcome.FULL_RANK if both.rank == both.dim else span.outcome
-    angle = 0.0 if outcome is Outcome.FULL_RANK else float("nan")  # of the others' accuracy the copy says nothing
-    evidence = {**span.evidence, COPY_DIRECTIONS: more.rank}
-    return replace(span, outcome=outcome, subspace=both, angle=angle, evidence=evidence)
-
-
-def _most_directions(network: ReLUNetwork) -> int:
-    """Directions that a network of this shape can look at, whatever the errors of its weights."""
-    skip = np.empty((0, network.dim)) if network.skip is None else network.skip
-    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], skip])))
-
-
-def _outside(network: ReLUNetwork, basis: FloatArray) -> FloatArray:
-    """Unit rows of the first layer, less what lies in the span, where that leaves enough of them."""
-    rows = network.weights[0]
-    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
-    units = rows[sizes[:, 0] > 0] / sizes[sizes[:, 0] > 0]
-    left = units - units @ basis.T @ basis
-    return left[np.linalg.norm(left, axis=1) > CLEARLY]

@@ -1,56 +1,63 @@
-"""The sweep: every default defense on a local copy, with its cost to honest users.
+"""The last step: every default defense on a local copy, with its cost to honest users.
 
-The copy stands for the model: the recovered network answering in the same digits, or the local file. The real target
-is asked nothing. A defense is put where an owner would put it: on the values of the model as they are computed. The
-digits that the interface gives now are cut last: put on answers that are cut already, probabilities would be stopped
-for what their values lack.
+The copy is the network that extraction recovered and verified, answering in the same digits, or the local file. Where
+there is neither, no defense is tried. The real target is asked nothing. A defense works where an owner would put it: on
+the values of the model as they are computed. The digits that the interface gives now are cut last: put on answers that
+are cut already, probabilities would be stopped for what their values lack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from reluctant.audit.copy_facts import Bounds
-from reluctant.audit.defense_result import NO_DEFENSE, DefenseResult, Rebuilt
-from reluctant.audit.defense_trial import BUDGET, METHODS, SECONDS, try_defense
-from reluctant.audit.sweep_facts import FailedDefense, StandsFor, SweepFacts, SweepInputs
+from reluctant.audit.budget import TIMES
+from reluctant.audit.copies import copy_error
+from reluctant.audit.defense_trial import BUDGET, METHODS, NO_DEFENSE, SECONDS, DefenseResult, Rebuilt, try_defense
+from reluctant.audit.facts import Bounds
+from reluctant.audit.findings import Findings, Skip
+from reluctant.audit.record import FailedDefense, StandsFor, SweepFacts, SweepInputs
+from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.defense import MOST_DIGITS, labels_of
+from reluctant.defenses.registry import FEWER_DIGITS, split_last_defenses
 from reluctant.domains import Domain
-from reluctant.engines import Engine, as_they_end, in_order
+from reluctant.engines import Engine, as_they_end
 from reluctant.interface import Interface
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles import Facts, Kind, Oracle
+from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.input_units import Scaled
 from reluctant.oracles.ledger import Clock
-from reluctant.oracles.links import AnswerLink
+from reluctant.oracles.links import AnswerLink, PlainProbabilities
+from reluctant.results import Outcome, Result
 
 DefenseNames: TypeAlias = tuple[str, ...]  # the first next to the model
 Cell: TypeAlias = DefenseResult | FailedDefense
-TryOne: TypeAlias = Callable[..., DefenseResult]
 Watch: TypeAlias = Callable[[int, int, str], None]
 
 DECIMALS = (6, 3, 2)
 LABELS_ALONE: DefenseNames = ("labels",)
-ENOUGH_TO_TELL = 10  # honest inputs: fewer may have the same label by chance
+ENOUGH_LABELS = 10  # honest inputs: fewer may have the same label by chance
 NOISE = 1e-3  # of the answers' deviation
 MORE_THAN_A_SHARE = 2.0  # of the time left for each defense: most need less than theirs
 FLOAT64_DIGITS = -float(np.log10(unit_roundoff("float64")))
 FORMAT_ROUNDINGS = 16.0  # noise that is no more than so many roundings of a format is its own
-TELLS_LESS = ("softmax", "top", "labels")  # defenses after which users get other answers, by how much these tell
+GIVES_LESS = ("softmax", "top", "labels")  # defenses after which users get other answers, by how little these give
+ONE_HIDDEN = 2  # layers of weights
 
 
 @dataclass(frozen=True)
 class Sweep:
     """Results of the sweep in the order tried, and the cheapest defense that stops a copy.
 
-    on: what stood for the model. base: digits of its answers without any defense. inputs: how many honest ones;
-    domain: what they were drawn from, None of those given. failed: defenses that could not be tried.
+    on: the model's stand-in. base: digits of its answers without any defense. inputs: how many honest ones; domain:
+    where they were drawn, None of those given. failed: defenses that could not be tried.
     """
 
     on: StandsFor
@@ -80,31 +87,29 @@ class Sweep:
         return self.base if error == 0 else float(min(self.base, -np.log10(error)))
 
     def facts(self) -> SweepFacts:
-        """As the record has it."""
-        inputs = SweepInputs(
-            self.inputs, self.domain is not None, None if self.domain is None else Bounds.of(self.domain)
-        )
+        """For the record."""
+        sampled = self.domain is not None
+        inputs = SweepInputs(self.inputs, sampled, None if self.domain is None else Bounds.of(self.domain))
         rows = tuple(row.facts(self.digits(row)) for row in self.rows)
         cheapest = None if self.cheapest is None else self.cheapest.defense
         return SweepFacts(self.on, BUDGET, inputs, rows, self.failed, self.open, cheapest)
 
 
 def _cost(row: DefenseResult) -> tuple[int, float, float]:
-    """Other answers cost more than an error, and most where least is told; then the error, the labels that change."""
+    """Other answers cost more than an error, and most where they give least; then the error, the labels that change."""
     error, other = row.honest.rms_error, bool(np.isnan(row.honest.rms_error))
-    less = max((k for k, name in enumerate(TELLS_LESS) if name in row.defense), default=0)
+    less = max((k for k, name in enumerate(GIVES_LESS) if name in row.defense), default=0)
     return (1 + less if other else 0), 0.0 if other else error, 1 - row.honest.agreement
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """What stands for the model in a sweep, and the honest inputs that it is asked.
+    """The model's stand-in in a sweep, and the honest inputs that it is asked.
 
-    copy: the model before its digits are cut; `on` says what it is. last: what cuts them, as names of defenses.
-    inputs: honest ones (n, d); `sampled` if they are random ones. link: what undoes the copy's
-    answers, where they are probabilities. spread: deviation of the answers, noise is a part of it; digits: decimal
-    digits of the answers, of their deviation. yardstick: the copy without noise, which networks are held against; if
-    not given, the copy.
+    copy: the model before its digits are cut; last: what cuts them, as names of defenses. on: its kind. inputs: honest
+    ones (n, d); `sampled` if they are random ones. link: what undoes the copy's answers, where they are probabilities.
+    spread: deviation of the answers; noise is a part of it. digits: decimal digits of the answers, of their deviation.
+    yardstick: the copy without noise, to compare networks with; if not given, the copy.
     """
 
     copy: Oracle
@@ -119,13 +124,13 @@ class StandIn:
 
     @property
     def has_labels(self) -> bool:
-        """True if honest inputs do not all have the same label: else the label alone would tell them nothing."""
+        """True if honest inputs do not all have the same label: else the label alone would be no answer."""
         whole = self.yardstick or self.copy
         try:
             labels = labels_of(whole.answer(self.inputs), whole.facts.kind)
-        except Exception:  # each defense tells why it could not be tried
+        except Exception:  # each defense reports why it could not be tried
             return True
-        return len(labels) < ENOUGH_TO_TELL or bool(np.ptp(labels) > 0)
+        return len(labels) < ENOUGH_LABELS or bool(np.ptp(labels) > 0)
 
 
 def default_defenses(
@@ -135,8 +140,10 @@ def default_defenses(
 
     Those that would change nothing are left out: more decimals than the answers have now.
     """
+    given = [int(name.removeprefix("decimals=")) for name in last if name.startswith("decimals=")]
+    fewer = [k for k in DECIMALS if k < min(given, default=MOST_DIGITS)] or [k - 1 for k in given if k > 0]
     noise = NOISE * spread if np.isfinite(spread) and spread > 0 else NOISE
-    found: list[DefenseNames] = [(), *((f"decimals={k}",) for k in _fewer_decimals(last))]
+    found: list[DefenseNames] = [(), *((f"decimals={k}",) for k in fewer)]
     found += [] if "float16" in last else [("float16",)]
     found.append((f"gaussian={noise:.1g}",))
     if facts.outputs > 1 and link != "tanh":
@@ -146,13 +153,6 @@ def default_defenses(
     if facts.kind is not Kind.LABELS:
         found.append(LABELS_ALONE)
     return found
-
-
-def _fewer_decimals(last: Sequence[str]) -> list[int]:
-    """Than answers have now; one fewer, where they have as few as any that are tried."""
-    given = [int(name.removeprefix("decimals=")) for name in last if name.startswith("decimals=")]
-    fewer = [k for k in DECIMALS if k < min(given, default=MOST_DIGITS)]
-    return fewer or [k - 1 for k in given if k > 0]
 
 
 def sweep(
@@ -165,125 +165,161 @@ def sweep(
     watch: Watch | None = None,
     engine: Engine | None = None,
 ) -> Sweep:
-    """Try every default defense on what stands for a model, within this time.
+    """Try every default defense on the stand-in of a model, within this time.
 
     Arguments:
         model: the copy, and honest inputs.
         undefended: the row without any defense, where it is known already.
-        methods: what to try.
-        seconds: processor time for all of it; what one defense does not need is left to the others.
-        watch: told how many of how many are done, and which comes next.
+        methods: which to try, of `try_defense`.
+        seconds: processor time for all of it; unused time of one defense is left to the others.
+        watch: called with how many of how many are done, and the next one.
         engine: "dask://host:port", or a Client: defenses are tried at the same time, on its workers.
     """
     trials = [
         names for names in default_defenses(model.copy.facts, model.spread, model.last, model.link)
         if names != LABELS_ALONE or model.has_labels
     ]  # fmt: skip
-    watch, clock = watch or _unwatched, Clock(seconds, len(trials) + 1)
-    known, try_one = _prepared(model, undefended, methods, clock, rng, partial(watch, 0, len(trials)))
+    known: dict[DefenseNames, DefenseResult] = {} if undefended is None else {(): undefended}
+    watch = watch or (lambda done, of, doing: None)
+    try_one = partial(
+        _tried, inputs=model.inputs, link=model.link, methods=methods, yardstick=model.yardstick, last=model.last,
+        rng=rng,
+    )  # fmt: skip
     try_all = _try_in_turn if engine is None else partial(_try_on_engine, engine)
-    cells = try_all(model.copy, trials, known, try_one, clock.left or 0.0, watch)
+    cells = try_all(model.copy, trials, known, try_one, seconds, watch)
     rows = tuple(cell for cell in cells if isinstance(cell, DefenseResult))
     failed = tuple(cell for cell in cells if isinstance(cell, FailedDefense))
     domain = model.copy.facts.domain if model.sampled else None
     return Sweep(model.on, rows, model.digits, len(model.inputs), domain, failed)
 
 
-def _prepared(
-    model: StandIn, undefended: DefenseResult | None, methods: Sequence[str], clock: Clock, rng: int,
-    begin: Callable[[str], None],
-) -> tuple[Mapping[DefenseNames, DefenseResult], TryOne]:  # fmt: skip
-    """The rows that are known, and how one defense is tried: beside the first student, where some are trained."""
-    known: dict[DefenseNames, DefenseResult] = {} if undefended is None else {(): undefended}
-    try_one = partial(
-        try_defense,
-        inputs=model.inputs,
-        link=model.link,
-        methods=methods,
-        yardstick=model.yardstick,
-        last=model.last,
-        rng=rng,
-    )
-    if "train" not in methods:
-        return known, try_one
-    begin(NO_DEFENSE)
-    student = _first_student(model.copy, try_one, undefended, clock.share(MORE_THAN_A_SHARE))
-    known = {names: replace(row, trained=student) for names, row in known.items()}
-    return known, partial(try_one, hidden=_hidden_of(student), first=student)
-
-
-def _unwatched(done: int, of: int, doing: str) -> None:
-    pass
-
-
-def _first_student(
-    copy: Oracle, try_one: TryOne, undefended: DefenseResult | None, seconds: float | None
-) -> Rebuilt | None:
-    """The one without a defense, trained before all others; inside the span, if that is known to be narrow."""
-    span = None if undefended is None else undefended.span
+def _tried(copy: Oracle, trial: tuple[DefenseNames, float], **settings: Any) -> Cell:
+    names, seconds = trial
     try:
-        return try_one(deepcopy(copy), (), methods=("train",), span=span, seconds=seconds).trained
-    except Exception:  # the row of this defense will say why
-        return None
-
-
-def _hidden_of(student: Rebuilt | None) -> Sequence[int] | None:
-    """Its hidden widths, None where there is none."""
-    training = None if student is None else student.result.evidence.get("training")
-    return None if training is None else tuple(training.hidden)
+        return try_defense(copy, names, seconds=min(SECONDS, seconds), **settings)
+    except Exception as error:  # one cell must not cost the others
+        return FailedDefense(", ".join(names) or NO_DEFENSE, type(error).__name__, str(error))
 
 
 def _try_in_turn(
-    copy: Oracle,
-    trials: Sequence[DefenseNames],
-    known: Mapping[DefenseNames, DefenseResult],
-    try_one: TryOne,
-    seconds: float,
-    watch: Watch,
-) -> list[Cell]:
-    """One after the other; what one does not need of its time is left to the others."""
+    copy: Oracle, trials: Sequence[DefenseNames], known: Mapping[DefenseNames, DefenseResult],
+    try_one: Callable[..., Cell], seconds: float, watch: Watch,
+) -> list[Cell]:  # fmt: skip
+    """One after the other; unused time of one is left to the others."""
     clock, cells = Clock(seconds, len(trials)), list[Cell]()
     for k, names in enumerate(trials):
         share = clock.share(MORE_THAN_A_SHARE) or 0.0
         if names in known:
             cells.append(known[names])
             continue
-        watch(k, len(trials), _called(names))
-        cells.append(_tried(try_one, deepcopy(copy), (names, share)))
+        watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
+        cells.append(try_one(deepcopy(copy), (names, share)))
     watch(len(trials), len(trials), "")
     return cells
 
 
 def _try_on_engine(
     engine: Engine, copy: Oracle, trials: Sequence[DefenseNames], known: Mapping[DefenseNames, DefenseResult],
-    try_one: TryOne, seconds: float, watch: Watch,
+    try_one: Callable[..., Cell], seconds: float, watch: Watch,
 ) -> list[Cell]:  # fmt: skip
-    """At the same time; each may take what the first of them could if they were tried in turn."""
+    """At the same time; each may take as long as the first of them could if they were tried in turn."""
     share = min(1.0, MORE_THAN_A_SHARE / len(trials)) * seconds
     open_ = [names for names in trials if names not in known]
-    ended = as_they_end(partial(_tried, try_one, copy), [(names, share) for names in open_], engine=engine)
-    found = dict(zip(open_, in_order(_watched(ended, len(trials), watch)), strict=True))
-    return [known[names] if names in known else found[names] for names in trials]
+    cells: dict[DefenseNames, Cell] = dict(known)
+    watch(0, len(trials), "")
+    work = [(names, share) for names in open_]
+    for number, cell in as_they_end(partial(try_one, copy), work, engine=engine):
+        cells[open_[number]] = cell
+        watch(len(cells) - len(known), len(trials), "")
+    watch(len(trials), len(trials), "")
+    return [cells[names] for names in trials]
 
 
-def _watched(ended: Iterator[tuple[int, Cell]], of: int, watch: Watch) -> Iterator[tuple[int, Cell]]:
-    watch(0, of, "")
-    for done, cell in enumerate(ended, 1):
-        watch(done, of, "")
-        yield cell
-    watch(of, of, "")
+# ---- the step
 
 
-def _tried(try_one: TryOne, copy: Oracle, trial: tuple[DefenseNames, float]) -> Cell:
-    names, seconds = trial
+def try_defenses(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+    """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
+    copy, yardstick, last, on = _copy(known, oracle.facts.domain)
+    served, link = known.served, known.link if known.given.output is None else "identity"
     try:
-        return try_one(copy, names, seconds=min(SECONDS, seconds))
-    except Exception as error:  # one cell must not cost the others
-        return FailedDefense(_called(names), type(error).__name__, str(error))
+        model = StandIn(
+            copy, on, known.given.inputs, known.given.sampled, link, digits=digits_given(served), yardstick=yardstick,
+            spread=1.0 if served is None else served.spread, last=last,
+        )  # fmt: skip
+        found = sweep(
+            model, undefended=_undefended(known), methods=_methods(known), rng=seed, watch=known.given.watch,
+            seconds=TIMES["defenses"] * known.given.seconds, engine=known.given.engine,
+        )  # fmt: skip
+    finally:
+        copy.close()
+        yardstick.close()
+    return {"sweep": found.facts()}
 
 
-def _called(names: DefenseNames) -> str:
-    return ", ".join(names) or NO_DEFENSE
+def _methods(known: Findings) -> Sequence[str]:
+    """Those that may succeed: learning with one hidden layer; the span alone where nothing was rebuilt."""
+    if known.network is None or known.copy is known.training:
+        return ("span",)
+    return METHODS if known.network.depth <= ONE_HIDDEN else tuple(name for name in METHODS if name != "learn")
+
+
+def _undefended(known: Findings) -> DefenseResult | None:
+    """The audit's own runs: nothing that was found on the target is looked for again.
+
+    None where its rows ran out: other rows of the table have a budget of their own, and would not compare.
+    """
+    runs = (known.span, known.extraction, known.learning)
+    if known.extraction is None or any(run is not None and run.outcome is Outcome.OUT_OF_BUDGET for run in runs):
+        return None
+
+    def rebuilt(name: str, run: Result, step: str) -> Rebuilt:
+        found = copy_error(run)
+        own = found.own  # as in the other rows, whose copies are compared with a model without noise
+        undecided = step in known.timed_out
+        return Rebuilt(name, run, found.typical if own is None else own, found.largest, undecided=undecided)
+
+    extracted = rebuilt("extract", known.extraction, "extraction")
+    learned = None if known.learning is None else rebuilt("learn", known.learning, "learning")
+    cut = not (known.settled("extraction") and known.settled("learning"))
+    honest = HonestCost(0.0, 0.0, 1.0, len(known.given.inputs))
+    return DefenseResult(NO_DEFENSE, honest, known.span, extracted, learned, cut)
+
+
+def _copy(known: Findings, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...], StandsFor]:
+    """The stand-in, the same without noise, the names that cut the digits of both, and its kind.
+
+    The network that extraction recovered, else the file; skipped where there is neither.
+    """
+    extraction = known.extraction
+    if known.without and known.given.file is not None:
+        raise Skip("outputs-left-out")
+    if known.given.output is not None and known.linked:
+        raise Skip("output-behind-link")
+    if extraction is not None and extraction.ok and extraction.network is not None:
+        whole = NetworkOracle(extraction.network.before_link(known.written_link))
+        noisy = defend(whole, *noise_served(known.served))
+        digits = digits_served(known.served)
+        return open_oracle(noisy, domain=domain), open_oracle(whole, domain=domain), digits, StandsFor.RECOVERED
+    if known.given.file is None:
+        raise Skip("no-local-copy")
+    # Percentages lose their digits before they are divided by 100.
+    before, last = (
+        split_last_defenses(known.given.defense, FEWER_DIGITS) if known.written is None else (known.given.defense, ())
+    )
+    links = [name for name in before if name in LINK_FUNCTIONS]  # these take no digits away
+    stand_in, yardstick = (_file_behind(known, names, domain) for names in (before, links))
+    return stand_in, yardstick, last or format_served(known.served), StandsFor.FILE
+
+
+def _file_behind(known: Findings, defense: Sequence[str], domain: Domain) -> Oracle:
+    """The file behind these defenses."""
+    assert known.given.file is not None
+    bare: Oracle = open_oracle(known.given.file, precision=known.given.precision, percent=known.given.percent)
+    units = known.given.units
+    defended = defend(bare if units is None else Scaled(bare, units, Domain(), None), *defense)
+    as_read = defended if known.written is None else PlainProbabilities(defended, known.written)
+    return open_oracle(as_read, domain=domain, output=known.given.output)
 
 
 def noise_served(served: Interface | None) -> tuple[str, ...]:
@@ -300,7 +336,7 @@ def digits_served(served: Interface | None) -> tuple[str, ...]:
 
 
 def format_served(served: Interface | None) -> tuple[str, ...]:
-    """The number format of answers, as a defense, where it is not that of all computing."""
+    """The number format of answers, as a defense; none for float64."""
     narrow = served is not None and served.number_format != "float64"
     return (served.number_format,) if served is not None and narrow else ()
 

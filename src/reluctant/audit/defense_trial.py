@@ -1,38 +1,40 @@
 """The trial of one defense on a local copy: recover its span and rebuild its network.
 
-The copy stands for the model, so nothing here asks a real target. One who asks knows which defense there is: they undo
-a softmax by its link, and where labels alone are left they recover the span from labels. Digits that the model does not
-give are cut after the defense: what it makes of values is made of all of them.
+The copy stands for the model, so nothing here asks a real target. An attacker knows the defense: they undo a softmax by
+its link, and recover the span from labels where labels alone are left. The model's own digits are cut after the
+defense, which works on all of them. Rebuilt networks are compared with the undefended copy at honest inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from reluctant.audit.defense_result import NO_DEFENSE, OF_LABELS, Beside, DefenseResult, Rebuilt, narrow_basis
-from reluctant.audit.target_view import Tidied
+from reluctant.audit.copies import finite, is_close, is_unlucky, settles
+from reluctant.audit.findings import Tidied
+from reluctant.audit.record import DefenseRow, HonestFacts, RowSpan, Trial
 from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.registry import LESS_TO_ASK, NUMBER_FORMATS, defense_kind, split_last_defenses
+from reluctant.defenses.defense import labels_of
+from reluctant.defenses.registry import NUMBER_FORMATS, defense_kind, split_last_defenses
 from reluctant.extraction import extract
 from reluctant.learning import learn
-from reluctant.learning.student import FEWEST, ROWS, rows_like, train_student
-from reluctant.numerics import FloatArray, Rng, as_generator
+from reluctant.networks.network import ELEMENTWISE_LINKS
+from reluctant.numerics import FloatArray, Rng
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
 from reluctant.oracles.ledger import Clock, Limit
-from reluctant.oracles.links import AnswerLink
-from reluctant.results import Result
+from reluctant.oracles.links import AnswerLink, Linked
+from reluctant.results import Outcome, Result
 from reluctant.span import Span, recover_span
 
-METHODS = ("span", "extract", "learn", "train")
-FROM_LABELS = ("span", "train")  # what works where labels alone are left
+METHODS = ("span", "extract", "learn")
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
-KEPT_FOR_TRAINING = 0.5  # of it: the other methods may take the rest and no more
+NO_DEFENSE = "none"
 
-# What a defense makes of values, and how one who asks reads it.
+# What a defense makes of values, and the link that undoes it.
 LINKS: dict[str, AnswerLink] = {
     "softmax": "softmax",
     "log-softmax": "log-softmax",
@@ -40,7 +42,108 @@ LINKS: dict[str, AnswerLink] = {
     "top": "top-k",
 }
 OTHER_ANSWERS = ("log-softmax", "top")  # of the same kind or shape as before, and yet of something else, or less of it
-HARDLY = 0.1  # of a network's error: answers that differ by less lead to one with the same error
+BY_MISSING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link has nothing to read: 0, 1, or left out
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A network rebuilt from defended answers, compared with the undefended copy.
+
+    error: root mean square over the inputs; largest: the largest, both relative to the deviation of each output.
+    agreement: share of the inputs that get the same label. None where there is no network. undecided: the time ended
+    before the method did, whatever its outcome is. missing: the defense leaves out what the method has to read.
+    """
+
+    method: str
+    result: Result
+    error: float | None = None
+    largest: float | None = None
+    agreement: float | None = None
+    undecided: bool = False
+    missing: bool = False
+
+    @property
+    def copied(self) -> bool:
+        """True if it is a copy: verified, as accurate as asked for, or measured to be close."""
+        return self.result.ok or is_close(self.error)
+
+    @property
+    def settled(self) -> bool:
+        """True if the method ended as it would with any seed, or in what the defense leaves out."""
+        by_defense = self.missing and self.result.outcome in BY_MISSING
+        return not self.undecided and (settles(self.result) or by_defense)
+
+    @property
+    def refused(self) -> bool:
+        """True if the interface alone showed that there is nothing to find."""
+        return self.settled and self.result.network is None
+
+    def facts(self, queries: int | None = None) -> Trial:
+        """For the record; queries: those of all methods, in place of its own."""
+        return Trial(
+            self.method, self.result.outcome.slug, self.result.ok, finite(self.error), finite(self.largest),
+            finite(self.agreement), self.result.queries if queries is None else queries, self.copied, self.settled,
+            self.undecided, self.refused, is_unlucky(self.result),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DefenseResult:
+    """What one defense leaves of the copy; None for methods that were not tried.
+
+    cut: the time ended before every method was tried. no_method: labels alone are left, which no exact method takes.
+    """
+
+    defense: str
+    honest: HonestCost
+    span: Span | None = None
+    extracted: Rebuilt | None = None
+    learned: Rebuilt | None = None
+    cut: bool = False
+    no_method: bool = False
+
+    @property
+    def tried(self) -> list[Rebuilt]:
+        """Every attempt to rebuild the network."""
+        return [each for each in (self.extracted, self.learned) if each is not None]
+
+    @property
+    def rebuilt(self) -> Rebuilt | None:
+        """The best copy: one that is verified or accurate enough, else the one that errs least."""
+
+        def badness(each: Rebuilt) -> tuple[bool, float]:
+            return not each.result.ok, np.inf if each.error is None else each.error
+
+        return min(self.tried, key=badness, default=None)
+
+    @property
+    def stopped(self) -> bool | None:
+        """True if every method came to its end and gave no copy, or none exists; False if one did, else None."""
+        if any(each.copied for each in self.tried):
+            return False
+        if self.no_method:
+            return True
+        return True if self.tried and not self.cut and all(each.settled for each in self.tried) else None
+
+    @property
+    def queries(self) -> int:
+        """Rows of every method that was tried for the network."""
+        return sum(each.result.queries for each in self.tried)
+
+    def facts(self, digits: float | None) -> DefenseRow:
+        """For the record; digits: decimal digits that honest users still get."""
+        honest, span, best = self.honest, self.span, self.rebuilt
+        return DefenseRow(
+            self.defense,
+            HonestFacts(finite(honest.rms_error), finite(honest.max_error), finite(honest.agreement), honest.rows),
+            finite(digits),
+            None if span is None else RowSpan(
+                span.outcome.slug, span.ok, span.rank, span.subspace.dim, finite(span.angle), span.queries,
+                "labels" in span.evidence,
+            ),
+            tuple(each.facts() for each in self.tried), None if best is None else best.facts(self.queries),
+            self.stopped, self.no_method, self.cut,
+        )  # fmt: skip
 
 
 def try_defense(
@@ -53,14 +156,11 @@ def try_defense(
     seconds: float | None = SECONDS,
     methods: Sequence[str] = METHODS,
     every: bool = False,
-    hidden: Sequence[int] | None = None,
-    span: Span | None = None,
     yardstick: Oracle | None = None,
     last: Sequence[str] = (),
-    first: Rebuilt | None = None,
     rng: Rng = 0,
 ) -> DefenseResult:
-    """Try what one defense leaves of a local copy.
+    """Attack a local copy behind one defense.
 
     Arguments:
         oracle: the undefended copy, before the model's own digits are cut.
@@ -68,33 +168,33 @@ def try_defense(
         inputs: honest inputs (n, d), on which costs and errors are measured.
         link: what undoes the copy's own answers, where it answers probabilities.
         budget: rows that each method may ask.
-        seconds: processor time of all methods together, None for no limit; what one does not need is left to the next,
-            and half of it is kept for training.
-        methods: which to try, of "span", "extract", "learn", "train".
+        seconds: processor time of all methods together, None for no limit; unused time is left to the next.
+        methods: which to try, of "span", "extract", "learn".
         every: learn also where extraction succeeded, or took too long; try all on labels, which refuse them.
-        hidden: hidden widths of a trained network; if not given, the best of a few shapes.
-        span: the one behind this defense, where it is known and not to be tried.
-        yardstick: the same copy with all its digits, which networks are held against; if not given, the copy.
+        yardstick: the same copy with all its digits, to compare networks with; if not given, the copy.
         last: what cuts the model's digits, as names of defenses; it comes after the defense.
-        first: the network trained without a defense; it is taken where answers hardly differ from those it knows.
         rng: seed of all random choices.
     """
     names = (defense,) if isinstance(defense, str) else tuple(defense)
-    no_method = _only_labels(oracle, names) and not every and "extract" in methods
-    left = FROM_LABELS if _only_labels(oracle, names) and not every else METHODS
-    methods = [name for name in methods if name in left]
-    whole, kept = Clock(seconds, 1), KEPT_FOR_TRAINING if "train" in methods else 0.0
-    clock = Clock(None if seconds is None else (1 - kept) * seconds, len(set(methods) - {"train"}))
-    cell = _Cell(oracle, yardstick or oracle, names, tuple(last), inputs, link, budget, clock, rng)
-    span = cell.span() if "span" in methods else span
-    extracted, learned, cut = cell.rebuild_all(methods, every)
-    trained = cell.train(hidden, span, whole.left, first) if "train" in methods else None
-    return DefenseResult(cell.called, cell.honest(), span, extracted, learned, cut, trained, no_method)
+    labels = "labels" in map(defense_kind, names) or oracle.facts.kind is Kind.LABELS
+    span_alone = labels and not every
+    clock = Clock(seconds, 1 if span_alone else len(set(methods)))
+    cell = _Cell(oracle, yardstick or oracle, names, tuple(last), inputs, link, labels, budget, clock, rng)
+    span = cell.span() if "span" in methods else None
+    if span_alone:
+        return DefenseResult(cell.called, cell.honest(), span, no_method="extract" in methods)
+    extracted = cell.rebuild("extract", extract) if "extract" in methods else None
+    failed = extracted is None or not (extracted.result.ok or extracted.undecided)
+    # Learning asks Gaussian inputs, in all of space.
+    to_learn = "learn" in methods and oracle.facts.domain.is_space and (every or failed)
+    learned = cell.rebuild("learn", learn) if to_learn else None
+    cut = ("extract" in methods and extracted is None) or (to_learn and learned is None)
+    return DefenseResult(cell.called, cell.honest(), span, extracted, learned, cut)
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """One defense on one copy."""
+    """One defense on one copy; labels: they alone are left."""
 
     oracle: Oracle
     yardstick: Oracle
@@ -102,6 +202,7 @@ class _Cell:
     last: tuple[str, ...]
     inputs: FloatArray
     own_link: AnswerLink
+    labels: bool
     budget: int
     clock: Clock
     rng: Rng
@@ -109,52 +210,32 @@ class _Cell:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the defenses without their settings."""
-        return _kinds(self.names)
+        return tuple(defense_kind(name) for name in self.names)
 
     @property
     def called(self) -> str:
-        """The defense, with the digits of what it makes of values: of other numbers they are other digits than now."""
+        """The defense; with the model's digits where it makes other numbers of values, for they cut these then."""
         other = any(kind in LINKS for kind in self.kinds) and not self.labels
         return ", ".join((*self.names, *(self.last if other else ()))) or NO_DEFENSE
 
     @property
-    def defended(self) -> Oracle:
-        """The copy behind the defense, in the digits of the model."""
-        return self.behind(self.oracle)
-
-    def behind(self, oracle: Oracle) -> Oracle:
-        """Any other behind the same: a number format is how the digits that are left are written."""
-        before, written = split_last_defenses(self.names, NUMBER_FORMATS)
-        return defend(oracle, *before, *self.last, *written)
-
-    @property
-    def labels(self) -> bool:
-        """True if labels alone are left."""
-        return _only_labels(self.oracle, self.names)
-
-    @property
     def link(self) -> AnswerLink:
-        """How one who asks reads the defended answers."""
+        """How an attacker reads the defended answers."""
         made = [LINKS[kind] for kind in self.kinds if kind in LINKS]
         return "identity" if self.labels else made[-1] if made else self.own_link
 
-    @property
-    def beside(self) -> Beside:
-        """What networks are held against."""
-        return Beside(self.yardstick, self.inputs, self.own_link, self.link, self.labels)
-
-    @property
-    def learnable(self) -> bool:
-        """Learning looks at Gaussian inputs, in all of space."""
-        return self.oracle.facts.domain.is_space
+    def behind(self, oracle: Oracle) -> Oracle:
+        """An oracle behind the defense, in the digits of the model; a number format writes them, and comes last."""
+        before, written = split_last_defenses(self.names, NUMBER_FORMATS)
+        return defend(oracle, *before, *self.last, *written)
 
     def open(self, link: AnswerLink, allowance: Limit) -> Counting:
-        """The defended copy as it is asked, with a count of its own."""
-        asked = self.defended if link == "identity" else Tidied(self.defended, link)
-        return allowance.of(open_oracle(asked, link=link))
+        """The defended copy within a limit, with a ledger of its own."""
+        defended = self.behind(self.oracle)
+        return allowance.of(open_oracle(defended if link == "identity" else Tidied(defended, link), link=link))
 
     def span(self) -> Span | None:
-        """From values; where they do not give it, from the labels they stand for. None if there is no time for it."""
+        """From values; from labels where values do not give it. None without time."""
         clock = Clock(self.clock.share(), 1 if self.labels else 2)
         found = None if self.labels else self.span_by(self.link, clock, labels=False)
         if found is not None and found.ok:
@@ -167,75 +248,50 @@ class _Cell:
         if allowance.seconds == 0:
             return None
         with allowance.running():
-            found = recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
-        return replace(found, evidence={**found.evidence, OF_LABELS: labels})
-
-    def rebuild_all(self, methods: Sequence[str], every: bool) -> tuple[Rebuilt | None, Rebuilt | None, bool]:
-        """By extraction and, where that did not succeed, by learning; True if there was no time for one of them."""
-        extracted = self.rebuild("extract", extract) if "extract" in methods else None
-        open_ = extracted is None or not (extracted.result.ok or extracted.undecided)
-        wanted = "learn" in methods and self.learnable and (every or open_)
-        learned = self.rebuild("learn", learn) if wanted else None
-        return extracted, learned, ("extract" in methods and extracted is None) or (wanted and learned is None)
+            return recover_span(self.open(link, allowance), labels=labels, fine=False, rng=self.rng)
 
     def rebuild(self, name: str, method: Callable[..., Result]) -> Rebuilt | None:
-        """None if there is no time for it."""
+        """The network that a method finds, and its errors; None without time."""
         allowance = Limit(self.budget, self.clock.share())
         if allowance.seconds == 0:
             return None
         with allowance.running():
             result = method(self.open(self.link, allowance), rng=self.rng).with_log_ratios()
-        found = Rebuilt(name, result, undecided=allowance.time_up, missing=self.misses(name))
-        return self.beside.rebuilt(found)
+        # Some probabilities are left out; or learning asks far out, where they are certain. Extraction looks for a box
+        # in which they are not, and may find one with another seed.
+        missing = self.link == "top-k" or (self.link != "identity" and name == "learn")
+        return self.compared(Rebuilt(name, result, undecided=allowance.time_up, missing=missing))
 
-    def misses(self, name: str) -> bool:
-        """True if values that a method has to read are not told, whatever it asks.
-
-        Some probabilities are left out; or it looks far out, where they are certain. Extraction looks for a box in
-        which they are not, and may find one with another seed.
-        """
-        return self.link == "top-k" or (self.link != "identity" and name == "learn")
-
-    def train(
-        self, hidden: Sequence[int] | None, span: Span | None, seconds: float | None, first: Rebuilt | None
-    ) -> Rebuilt | None:
-        """A network trained on the defended answers as they are, inside a span that is much smaller than all inputs.
-
-        The first one again where answers hardly differ. None if there is no time for it, or hardly any rows.
-        """
-        basis, most = narrow_basis(span), min(ROWS, self.budget)
-        if first is not None and first.narrow == (basis is not None) and self.hardly_differs(first):
-            return replace(first, reused=True)
-        if seconds == 0 or most < FEWEST:
-            return None
-        rows = rows_like(self.inputs, self.oracle.facts.domain, most, as_generator(self.rng).spawn(1)[0])
-        result = train_student(
-            self.defended, rows=most, hidden=hidden, inputs=rows, span=basis,
-            seconds=seconds, rng=self.rng,
-        )  # fmt: skip
-        return self.beside.trained(Rebuilt("train", result, narrow=basis is not None))
-
-    def hardly_differs(self, first: Rebuilt) -> bool:
-        """True if what the defense changes in the answers is far below what a network without it is off by."""
-        accuracy, changed = first.result.evidence.get("accuracy"), self.honest().rms_error
-        error = None if accuracy is None else accuracy.of_copy  # of the answers, not of what a link makes of them
-        as_often = bool(self.names) and not LESS_TO_ASK.intersection(self.kinds)
-        return as_often and error is not None and changed <= HARDLY * np.sqrt(error)
+    def compared(self, found: Rebuilt) -> Rebuilt:
+        """With the errors of its network at the honest inputs, against the values that an attacker would read."""
+        if found.result.network is None:
+            return found
+        log_ratios = self.link not in ELEMENTWISE_LINKS  # to the first class
+        if self.own_link != "identity":
+            true = Linked(Tidied(self.yardstick, self.own_link), self.own_link).answer(self.inputs)
+        else:
+            true = self.yardstick.query(self.inputs)
+            true = true[:, 1:] - true[:, :1] if log_ratios else true
+        told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
+        if not told.any():
+            return found
+        true, values = true[told], found.result.network(self.inputs)[told]
+        spread = true.std(axis=0)
+        errors = np.abs(values - true) / np.where(spread > 0, spread, 1.0)
+        same = _labels(values, log_ratios) == _labels(true, log_ratios)
+        rms, largest = float(np.sqrt(np.mean(errors**2))), float(errors.max())
+        return replace(found, error=rms, largest=largest, agreement=float(same.mean()))
 
     def honest(self) -> HonestCost:
-        """Against the answers before the defense; where users get answers of another kind there is no error to tell.
+        """Errors of defended answers; NaN where users get answers of another kind.
 
         Without the noise that users have already: it is no cost of the defense.
         """
-        now = defend(self.yardstick, *self.last)
-        found = honest_cost(now, self.behind(self.yardstick), self.inputs)
+        found = honest_cost(defend(self.yardstick, *self.last), self.behind(self.yardstick), self.inputs)
         other = any(kind in OTHER_ANSWERS for kind in self.kinds)
         return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
 
 
-def _kinds(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(defense_kind(name) for name in names)
-
-
-def _only_labels(oracle: Oracle, names: Sequence[str]) -> bool:
-    return "labels" in _kinds(names) or oracle.facts.kind is Kind.LABELS
+def _labels(values: FloatArray, log_ratios: bool) -> Any:
+    with_first = np.column_stack([np.zeros(len(values)), values]) if log_ratios else values
+    return labels_of(with_first, Kind.VALUES)

@@ -1,18 +1,18 @@
-"""`Settings` and `Findings`: the options of an audit, and the findings of its steps so far."""
+"""`Settings` and `Findings`: options of an audit, findings of its steps so far, and the target as the steps see it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from reluctant.adversarial import Flip
 from reluctant.audit.copies import best_copy, settles
-from reluctant.audit.copy_facts import RowsNeeded, Truth
-from reluctant.audit.defense_sweep import Sweep
-from reluctant.audit.picture_data import ErrorHistogram, LinePicture, PlanePicture
-from reluctant.audit.run_facts import Linearity, State
+from reluctant.audit.facts import Linearity, RowsNeeded, State, Truth
+from reluctant.audit.record import ErrorHistogram, LinePicture, PlanePicture, SweepFacts
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
@@ -22,9 +22,17 @@ from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Kind
+from reluctant.oracles import Counting, Kind, Linked, Oracle, Selected
+from reluctant.oracles.base import Wrapper
+from reluctant.oracles.input_units import InputUnits
 from reluctant.oracles.keywords import RunPrecision
-from reluctant.oracles.links import AnswerLink, ProbabilityFormat, written_link
+from reluctant.oracles.links import (
+    ROUNDED_PROBABILITY_SLACK,
+    AnswerLink,
+    PlainProbabilities,
+    ProbabilityFormat,
+    written_link,
+)
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
 from reluctant.verification.comparison import Bends
@@ -41,7 +49,7 @@ class Settings:
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
     file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
     percent: it answers in percent. link: how answers are to be read; output: the one that is looked at. engine: where
-    defenses are tried.
+    defenses are tried. units: those of the inputs, in which every step works.
     """
 
     inputs: FloatArray
@@ -56,6 +64,7 @@ class Settings:
     defense: tuple[str, ...] = ()
     engine: Engine | None = None
     percent: bool = False
+    units: InputUnits | None = None
 
     def inside(self, box: Domain, seed: int) -> Settings:
         """The same with inputs that lie in a range: those given that do, or some drawn from it."""
@@ -100,7 +109,7 @@ class Findings:
     errors: tuple[ErrorHistogram, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows without a finite answer, by picture
     truth: Truth | None = None
-    sweep: Sweep | None = None
+    sweep: SweepFacts | None = None
     rows_needed: Range | None = None  # by extraction, for the shape in the file
     needed_rows: RowsNeeded | None = None  # the same, or of shapes that it may have, where the budget ran out
     ended: Mapping[str, Diagnosis] = field(default_factory=dict)  # why each step ended as it did
@@ -283,3 +292,62 @@ def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
     if health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link and health.decimals is not None:
         return {"gives": "rounded-link", "noun": health.noun, "decimals": health.decimals}
     return {"gives": "nothing" if health.refusal is None else health.refusal.slug}
+
+
+# ---- the target as the steps see it
+
+
+class Tidied(Wrapper):
+    """Noisy probabilities, put right so that this link can read them.
+
+    Noise leaves numbers below 0 and classes that do not add up to 1, which a link refuses. What is below 0 says no more
+    than 0 does; what does not add up is scaled. Answers that are probabilities pass as they are, to the last digit.
+    """
+
+    def __init__(self, inner: Oracle, link: AnswerLink) -> None:
+        super().__init__(inner)
+        self.link = link
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then put right what is no probability."""
+        answers = self.inner.answer(rows)
+        if self.link == "sigmoid":
+            return np.asarray(np.clip(answers, 0.0, 1.0))
+        if self.link == "tanh":
+            return np.asarray(np.clip(answers, -1.0, 1.0))
+        if self.link == "log-softmax":
+            return np.asarray(answers - np.log(self.scale(np.exp(answers))))
+        p = np.maximum(answers, 0.0)
+        return np.asarray(p / self.scale(p))
+
+    def scale(self, p: FloatArray) -> FloatArray:
+        """What to divide each row by: 1 where rounding explains what it adds up to, NaN where nothing is left."""
+        slack, total = ROUNDED_PROBABILITY_SLACK, p.sum(axis=1, keepdims=True)
+        off = (total > 1 + slack * p.shape[1]) | (p.max(axis=1, keepdims=True) > 1 + slack)
+        if self.link != "top-k":  # of the largest few there may be less
+            off |= total < 1 - slack * p.shape[1]
+        return np.where(total > 0, np.where(off, total, 1.0), np.nan)
+
+
+def seen(
+    oracle: Counting,
+    link: AnswerLink,
+    output: int | None,
+    inside: Domain | None = None,
+    *,
+    noisy: bool = False,
+    written: ProbabilityFormat | None = None,
+    without: Collection[int] = (),
+) -> Counting:
+    """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
+
+    noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly;
+    without: outputs that are left out before all else.
+    """
+    kept = [k for k in range(oracle.outputs) if k not in without]
+    rest = Selected(oracle.inner, kept) if without else oracle.inner
+    plain = rest if written is None else PlainProbabilities(rest, written)
+    answered = Tidied(plain, link) if noisy and link != "identity" else plain
+    values = answered if link == "identity" else Linked(answered, link)
+    chosen = values if output is None else Selected(values, output)
+    return Counting(chosen, oracle.ledger, oracle.facts.domain if inside is None else inside)

@@ -18,133 +18,24 @@ import numpy as np
 
 from reluctant._files import write_text
 from reluctant._optional import require
-from reluctant.audit.copy_facts import (
+from reluctant.audit.facts import (
     Bounds,
-    CopyError,
-    CopyMethod,
-    ErrorKind,
     ExpectedCost,
-    RangeFacts,
+    FlipFacts,
+    InterfaceFacts,
+    Linearity,
+    PartFacts,
     Recovered,
     RowsNeeded,
-    ShapeRows,
-    Truth,
-)
-from reluctant.audit.picture_data import ErrorHistogram, FirstLayer, LinePicture, Pictures, PlanePicture, SearchPicture
-from reluctant.audit.run_facts import (
-    AtUse,
-    Behind,
-    CertificateFacts,
-    Closeness,
-    Ending,
-    FlipFacts,
-    FlipTry,
-    GradientFrom,
-    HeldOut,
-    InterfaceFacts,
-    LearnedAccuracy,
-    Linearity,
-    MissedBump,
-    NetworkShape,
-    NoiseFacts,
-    NoiseReadingFacts,
-    OwnErrorFacts,
-    PartFacts,
-    PrecisionFacts,
     RunFacts,
     SpanFacts,
     State,
-    TopClasses,
-    TrainingFacts,
-    VerificationFacts,
-)
-from reluctant.audit.sweep_facts import (
-    DefenseRow,
-    FailedDefense,
-    HonestFacts,
-    RowSpan,
-    StandsFor,
-    Student,
-    SweepFacts,
-    SweepInputs,
-    Trial,
+    Truth,
 )
 from reluctant.errors import InvalidInput
 from reluctant.messages import Diagnosis
 
-__all__ = [
-    "LEAKS",
-    "SCHEMA",
-    "AtUse",
-    "AuditRecord",
-    "Behind",
-    "Bounds",
-    "CertificateFacts",
-    "Closeness",
-    "Confidence",
-    "CopyError",
-    "CopyMethod",
-    "DefenseRow",
-    "Ending",
-    "ErrorHistogram",
-    "ErrorKind",
-    "ExpectedCost",
-    "FailedDefense",
-    "FirstLayer",
-    "FlipFacts",
-    "FlipTry",
-    "GradientFrom",
-    "HeldOut",
-    "HonestFacts",
-    "InterfaceFacts",
-    "KnownName",
-    "LeakKind",
-    "LearnedAccuracy",
-    "Level",
-    "LinePicture",
-    "Linearity",
-    "MissedBump",
-    "NetworkShape",
-    "NoiseFacts",
-    "NoiseReadingFacts",
-    "OwnErrorFacts",
-    "PartFacts",
-    "Pictures",
-    "PlanePicture",
-    "PrecisionFacts",
-    "Price",
-    "Queries",
-    "RangeFacts",
-    "Reason",
-    "Recovered",
-    "Repeat",
-    "RowSpan",
-    "RowsNeeded",
-    "RunFacts",
-    "SearchPicture",
-    "ShapeRows",
-    "SpanFacts",
-    "StageRows",
-    "StandsFor",
-    "State",
-    "StepFacts",
-    "Stop",
-    "Student",
-    "SweepFacts",
-    "SweepInputs",
-    "Target",
-    "TopClasses",
-    "TrainingFacts",
-    "Trial",
-    "Truth",
-    "VerdictFacts",
-    "VerificationFacts",
-    "Versions",
-    "as_plain",
-    "schema",
-]
-
-SCHEMA: Literal["reluctant-audit/2"] = "reluctant-audit/2"
+SCHEMA: Literal["reluctant-audit/3"] = "reluctant-audit/3"
 EXPECTED = "a record that an audit wrote"
 
 
@@ -323,6 +214,228 @@ class Repeat:
     page: str | None = None
 
 
+# ---- defenses
+
+
+class StandsFor(StrEnum):
+    """What stands for the model in the sweep of defenses."""
+
+    RECOVERED = "recovered-network"
+    FILE = "file"
+
+
+@dataclass(frozen=True)
+class SweepInputs:
+    """Honest inputs that costs and errors were measured on; sampled: drawn from the domain."""
+
+    count: int
+    sampled: bool
+    domain: Bounds | None = None
+
+
+@dataclass(frozen=True)
+class HonestFacts:
+    """What honest users see: errors, None where they get answers of another kind; share of labels kept."""
+
+    rms_error: float | None
+    max_error: float | None
+    labels_kept: float | None
+    inputs: int
+
+
+@dataclass(frozen=True)
+class RowSpan:
+    """What span recovery ended with behind a defense."""
+
+    outcome: str
+    ok: bool
+    rank: int
+    inputs: int
+    angle: float | None
+    queries: int
+    from_labels: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One method behind a defense: how it ended, and the errors of its network against the undefended model.
+
+    copied: it is a copy, verified or measured to be close. settled: it ended as it would with any seed. undecided: its
+    time was over. refused: a look at the answers was enough. in_vain: the method for few digits did not succeed.
+    """
+
+    method: str
+    outcome: str
+    ok: bool
+    error: float | None
+    largest_error: float | None
+    labels_kept: float | None
+    queries: int
+    copied: bool
+    settled: bool
+    undecided: bool
+    refused: bool
+    in_vain: bool
+
+
+@dataclass(frozen=True)
+class DefenseRow:
+    """What one defense leaves.
+
+    defense: names as `defend` takes them, with commas; "none" is the model as it is. digits: decimal digits left to
+    honest users, None where they get other answers. rebuilt: the best of `tried`, with the queries of all of them.
+    stopped: True if no exact method gave a copy and all came to their end; False if one did; None if not settled.
+    no_method: labels alone are left, which no exact method takes. cut: not all was tried.
+    """
+
+    defense: str
+    honest: HonestFacts
+    digits: float | None
+    span: RowSpan | None
+    tried: tuple[Trial, ...]
+    rebuilt: Trial | None
+    stopped: bool | None
+    no_method: bool
+    cut: bool
+
+
+@dataclass(frozen=True)
+class FailedDefense:
+    """A defense that could not be tried: the type of the error, and what it said."""
+
+    defense: str
+    error: str
+    message: str
+
+
+@dataclass(frozen=True)
+class SweepFacts:
+    """Defenses tried on what stands for the model, with this budget of rows for each method.
+
+    open: the model can be copied without a defense, None if that is not settled. cheapest: the defense that stops a
+    copy at the least cost to honest users.
+    """
+
+    on: StandsFor
+    budget: int
+    inputs: SweepInputs
+    rows: tuple[DefenseRow, ...]
+    failed: tuple[FailedDefense, ...] = ()
+    open: bool | None = None
+    cheapest: str | None = None
+
+
+# ---- pictures: the data each one is drawn from, to the digits a picture shows
+
+
+@dataclass(frozen=True)
+class LinePicture:
+    """The target on a line through two inputs: positions in units of their distance, answers, creases of the copy."""
+
+    positions: tuple[float, ...]
+    answers: tuple[tuple[float, ...], ...]
+    creases: tuple[float, ...] | None
+    length: float
+
+    def __post_init__(self) -> None:
+        if len(self.positions) != len(self.answers):
+            raise ValueError("positions and answers differ in length")
+        if len({len(row) for row in self.answers}) > 1:
+            raise ValueError("answers differ in length")
+
+
+@dataclass(frozen=True)
+class PlanePicture:
+    """The target on a square: its largest output, the class that wins, creases of the copy and the layers they are of.
+
+    low, high: corners of the square.
+    """
+
+    low: tuple[float, float]
+    high: tuple[float, float]
+    values: tuple[tuple[float, ...], ...]
+    classes: tuple[tuple[int, ...], ...] | None
+    creases: tuple[tuple[tuple[float, float], ...], ...]
+    layers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len({len(row) for row in self.values}) > 1:
+            raise ValueError("rows of values differ in length")
+        if len(self.creases) != len(self.layers):
+            raise ValueError("creases and layers differ in length")
+        if not all(low < high for low, high in zip(self.low, self.high, strict=True)):
+            raise ValueError("low is not below high")
+
+
+@dataclass(frozen=True)
+class FirstLayer:
+    """Unit weights of the strongest first neurons as images; `of` so many there are."""
+
+    height: int
+    width: int
+    images: tuple[tuple[float, ...], ...]
+    of: int
+
+    def __post_init__(self) -> None:
+        if any(len(image) != self.height * self.width for image in self.images):
+            raise ValueError("an image is not of height times width numbers")
+
+
+@dataclass(frozen=True)
+class ErrorHistogram:
+    """Errors of the copy at inputs of one scale, counted between edges."""
+
+    scale: float
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    largest: float
+    points: int
+
+    def __post_init__(self) -> None:
+        if len(self.edges) != len(self.counts) + 1:
+            raise ValueError("one edge more than counts is wanted")
+
+
+@dataclass(frozen=True)
+class SearchPicture:
+    """The search for creases along one line, as it went.
+
+    t: positions asked, answers there and in which round; known: stretches between them that are resolved; creases.
+    """
+
+    scale: float
+    t: tuple[float, ...]
+    answers: tuple[tuple[float | None, ...], ...]
+    round: tuple[int, ...]
+    known: tuple[bool, ...]
+    creases: tuple[float, ...]
+    found_in_round: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len({len(self.t), len(self.answers), len(self.round), len(self.known) + 1}) > 1:
+            raise ValueError("t, answers, round and known are not of one length (known: one less)")
+        if len({len(row) for row in self.answers}) > 1:
+            raise ValueError("answers differ in length")
+        if any(list(part) != sorted(part) for part in (self.t, self.creases)):
+            raise ValueError("t or creases are not in order")
+        if not self.t or not self.t[0] < self.t[-1]:
+            raise ValueError("t has no length")
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """All of them; None where a step drew nothing."""
+
+    line: LinePicture | None = None
+    plane: PlanePicture | None = None
+    first_layer: FirstLayer | None = None
+    errors: tuple[ErrorHistogram, ...] = ()
+    search: SearchPicture | None = None
+
+
+# ---- the record
+
+
 @dataclass(frozen=True, kw_only=True)
 class AuditRecord:
     """All that an audit found. A part that is None has no finding; `steps` says why.
@@ -331,7 +444,7 @@ class AuditRecord:
     they are, where others were read from them. limits: what was assumed, what could be missed.
     """
 
-    schema: Literal["reluctant-audit/2"] = SCHEMA
+    schema: Literal["reluctant-audit/3"] = SCHEMA
     seed: int
     ok: bool
     versions: Versions

@@ -10,20 +10,51 @@ import numpy as np
 
 from reluctant._version import __version__
 from reluctant.adversarial import Flip
-from reluctant.audit import record as rec
-from reluctant.audit.copies import (
-    COPY_DIRECTIONS,
-    closeness,
-    copy_error,
-    finite,
-    gives_labels,
-    is_trained,
-    method_of,
+from reluctant.audit.budget import expected_cost, money
+from reluctant.audit.copies import COPY_DIRECTIONS, closeness, copy_error, finite, gives_labels, is_trained, method_of
+from reluctant.audit.facts import (
+    AtUse,
+    Behind,
+    Bounds,
+    CertificateFacts,
+    FlipFacts,
+    FlipTry,
+    HeldOut,
+    InterfaceFacts,
+    LearnedAccuracy,
+    MissedBump,
+    NetworkShape,
+    NoiseFacts,
+    NoiseReadingFacts,
+    OwnErrorFacts,
+    PartFacts,
+    PrecisionFacts,
+    Recovered,
+    RunFacts,
+    SpanFacts,
+    State,
+    TopClasses,
+    TrainingFacts,
+    VerificationFacts,
 )
-from reluctant.audit.expense import expected_cost, money
 from reluctant.audit.findings import Findings
-from reluctant.audit.steps.adversarial_steps import gradient_from
-from reluctant.audit.steps.picture_steps import first_layer, rounded
+from reluctant.audit.record import (
+    AuditRecord,
+    KnownName,
+    LeakKind,
+    Pictures,
+    Price,
+    Queries,
+    Repeat,
+    SearchPicture,
+    StageRows,
+    StepFacts,
+    Stop,
+    Target,
+    Versions,
+    as_plain,
+)
+from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.interface import Interface
 from reluctant.learning.student_losses import HeldOutError
@@ -37,13 +68,13 @@ SMALL_INPUT = 4096  # numbers of an input that is written into the record
 ATLAS, NIST, OWASP = "MITRE ATLAS", "NIST AI 100-2", "OWASP Machine Learning Security Top 10"
 
 KNOWN_NAMES = (
-    rec.KnownName("AML.T0040", "AI Model Inference API Access", ATLAS),
-    rec.KnownName("AML.T0024.002", "Extract AI Model", ATLAS, rec.LeakKind.EXTRACTABLE),
-    rec.KnownName("AML.T0043.001", "Black-Box Optimization", ATLAS, rec.LeakKind.FLIPPABLE),
-    rec.KnownName("AML.M0002", "Passive AI Output Obfuscation", ATLAS),
-    rec.KnownName("AML.M0004", "Restrict Number of AI Model Queries", ATLAS, rec.LeakKind.APPROXIMABLE),
-    rec.KnownName("NIST AI 100-2", "Model extraction", NIST, rec.LeakKind.EXTRACTABLE),
-    rec.KnownName("ML05:2023", "Model Theft", OWASP, rec.LeakKind.APPROXIMABLE),
+    KnownName("AML.T0040", "AI Model Inference API Access", ATLAS),
+    KnownName("AML.T0024.002", "Extract AI Model", ATLAS, LeakKind.EXTRACTABLE),
+    KnownName("AML.T0043.001", "Black-Box Optimization", ATLAS, LeakKind.FLIPPABLE),
+    KnownName("AML.M0002", "Passive AI Output Obfuscation", ATLAS),
+    KnownName("AML.M0004", "Restrict Number of AI Model Queries", ATLAS, LeakKind.APPROXIMABLE),
+    KnownName("NIST AI 100-2", "Model extraction", NIST, LeakKind.EXTRACTABLE),
+    KnownName("ML05:2023", "Model Theft", OWASP, LeakKind.APPROXIMABLE),
 )
 
 # Evidence that has fields of its own in the record, or pictures.
@@ -53,31 +84,29 @@ TYPED = (
 )  # fmt: skip
 
 
-def make_record(audit: Any) -> rec.AuditRecord:
+def make_record(audit: Any) -> AuditRecord:
     """The record of an `Audit`."""
     known: Findings = audit.known
     facts = audit.facts
-    return rec.AuditRecord(
+    return AuditRecord(
         seed=audit.seed,
         ok=audit.ok,
-        versions=rec.Versions(__version__, np.__version__, platform.python_version()),
+        versions=Versions(__version__, np.__version__, platform.python_version()),
         target=_target(known, facts, audit.name, audit.classes),
-        queries=rec.Queries(
-            audit.queries, {name: rec.StageRows(row.asked, row.sent, row.replayed) for name, row in audit.rows.items()}
+        queries=Queries(
+            audit.queries, {name: StageRows(row.asked, row.sent, row.replayed) for name, row in audit.rows.items()}
         ),
         budget=audit.budget,
         verdict=judge(known),
         steps=audit.steps,
-        repeat=rec.Repeat(audit.repeat, audit.seed, audit.written.get("record"), audit.written.get("page")),
+        repeat=Repeat(audit.repeat, audit.seed, audit.written.get("record"), audit.written.get("page")),
         price=_price(audit.price, audit.queries),
         stopped=_stop(audit.steps, audit.recorded),
         interface=None if known.health is None else interface_facts(known.health),
         served=None if known.served is known.health or known.served is None else interface_facts(known.served),
         span=None if known.span is None else span_facts(known.span, known),
         extraction=run_facts(known.extraction, known, "extraction"),
-        part=None
-        if known.part is None
-        else rec.PartFacts(known.part.neurons, known.part.confirmed, known.part.weights),
+        part=None if known.part is None else PartFacts(known.part.neurons, known.part.confirmed, known.part.weights),
         learning=run_facts(known.learning, known, "learning"),
         training=run_facts(known.training, known, "training"),
         flip=_flip(known),
@@ -86,22 +115,22 @@ def make_record(audit: Any) -> rec.AuditRecord:
         expected=None if facts is None else expected_cost(known, facts, audit.price, audit.rate),
         rows_needed=known.needed_rows,
         truth=known.truth,
-        defenses=None if known.sweep is None else known.sweep.facts(),
+        defenses=known.sweep,
         pictures=_pictures(known),
         limits=tuple(_limits(known, facts, audit.queries, audit.budget)),
         names=KNOWN_NAMES,
     )
 
 
-def _target(known: Findings, facts: Facts | None, name: str, classes: tuple[str, ...]) -> rec.Target:
+def _target(known: Findings, facts: Facts | None, name: str, classes: tuple[str, ...]) -> Target:
     if facts is None:
-        return rec.Target(name)
+        return Target(name)
     written = known.written
-    return rec.Target(
-        facts.name, facts.dim, facts.outputs, str(facts.dtype), str(facts.kind), rec.Bounds.of(facts.domain),
+    return Target(
+        facts.name, facts.dim, facts.outputs, str(facts.dtype), str(facts.kind), Bounds.of(facts.domain),
         facts.identity, tuple(classes) if classes and not known.without else None, known.link,
-        known.link != known.given.link, None if known.reach is None else rec.Bounds.of(known.reach),
-        None if known.clipped is None else rec.Bounds.of(known.clipped),
+        known.link != known.given.link, None if known.reach is None else Bounds.of(known.reach),
+        None if known.clipped is None else Bounds.of(known.clipped),
         percent=written is not None and written.percent, among_nan=written is not None and written.among_nan,
         outputs_left_out=known.without, output=known.given.output, noisy=known.noisy,
         may_be_sigmoids=known.may_be_sigmoids,
@@ -110,31 +139,31 @@ def _target(known: Findings, facts: Facts | None, name: str, classes: tuple[str,
     )  # fmt: skip
 
 
-def _price(price: Mapping[str, Any] | None, queries: int) -> rec.Price | None:
+def _price(price: Mapping[str, Any] | None, queries: int) -> Price | None:
     if price is None:
         return None
-    return rec.Price(float(price["per thousand"]), str(price.get("currency") or ""), money(queries, dict(price)))
+    return Price(float(price["per thousand"]), str(price.get("currency") or ""), money(queries, dict(price)))
 
 
-def _stop(steps: Sequence[rec.StepFacts], recorded: bool) -> rec.Stop | None:
-    at = next((k for k, step in enumerate(steps) if step.state is rec.State.STOPPED), None)
-    return None if at is None else rec.Stop(steps[at].step, at + 1, len(steps), recorded)
+def _stop(steps: Sequence[StepFacts], recorded: bool) -> Stop | None:
+    at = next((k for k, step in enumerate(steps) if step.state is State.STOPPED), None)
+    return None if at is None else Stop(steps[at].step, at + 1, len(steps), recorded)
 
 
-def interface_facts(health: Interface) -> rec.InterfaceFacts:
+def interface_facts(health: Interface) -> InterfaceFacts:
     """What was measured of an interface."""
     behind, told = health.raw, health.top_k
-    return rec.InterfaceFacts(
+    return InterfaceFacts(
         str(health.shape), health.deterministic, finite(health.fresh_noise),
-        rec.NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
-        tuple(rec.NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings),
+        NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
+        tuple(NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings),
         finite(health.spread), health.decimals, health.number_format, str(health.answers), health.nonfinite,
         finite(health.largest_scale), finite(health.constant_beyond), health.queries,
         None if health.refusal is None else health.refusal.slug,
-        None if behind is None else rec.Behind(
+        None if behind is None else Behind(
             behind.link, behind.decimals, behind.number_format, behind.certain, behind.too_coarse
         ),
-        None if told is None else rec.TopClasses(told.largest, told.classes),
+        None if told is None else TopClasses(told.largest, told.classes),
         health.percent, health.tanh, None if health.integers is None else str(health.integers), health.step_function,
         tuple(health.class_columns), health.varies_far_out, health.saturated, health.are_of_a_link, health.more_digits,
     )  # fmt: skip
@@ -148,38 +177,38 @@ def _ending(run: Ended, known: Findings) -> dict[str, Any]:
     }
     return {
         "outcome": run.outcome.slug, "ok": run.ok, "stage": run.stage, "queries": run.queries,
-        "diagnosis": ending_of(run, known), "evidence": rec.as_plain(rest),
+        "diagnosis": ending_of(run, known), "evidence": as_plain(rest),
     }  # fmt: skip
 
 
-def span_facts(span: Span, known: Findings) -> rec.SpanFacts:
+def span_facts(span: Span, known: Findings) -> SpanFacts:
     """What span recovery ended with."""
-    return rec.SpanFacts(
+    return SpanFacts(
         **_ending(span, known), rank=span.rank, inputs=span.subspace.dim,
         invisible_share=finite(span.subspace.invisible_share), margin=finite(span.margin), angle=finite(span.angle),
         from_labels="labels" in span.evidence, of_the_copy=int(span.evidence.get(COPY_DIRECTIONS, 0)),
     )  # fmt: skip
 
 
-def run_facts(run: Result | None, known: Findings, step: str) -> rec.RunFacts | None:
+def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None:
     """How a run that looks for a network ended; None without one."""
     if run is None:
         return None
     evidence, network = run.evidence, run.network
     accuracy, training, limits = (evidence.get(name) for name in ("accuracy", "training", "limits"))
     held_out = _held_out(accuracy) if isinstance(accuracy, HeldOutError) else None
-    return rec.RunFacts(
+    return RunFacts(
         **_ending(run, known),
-        network=None if network is None else rec.NetworkShape(
+        network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, network.skip is not None
         ),
         verification=_verification(evidence.get("verification")), precision=_precision(evidence.get("precision")),
-        accuracy=None if accuracy is None or held_out is not None else rec.LearnedAccuracy(
+        accuracy=None if accuracy is None or held_out is not None else LearnedAccuracy(
             finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
         ),
         held_out=held_out, certificate=_certificate(evidence.get("certificate")),
-        risk=None if evidence.get("risk") is None else rec.MissedBump(**evidence["risk"].to_dict()),
-        training=None if training is None else rec.TrainingFacts(
+        risk=None if evidence.get("risk") is None else MissedBump(**evidence["risk"].to_dict()),
+        training=None if training is None else TrainingFacts(
             tuple(training.hidden), training.rows, training.steps, bool(training.short), training.hurried
         ),
         inside=evidence.get("inside"), answers=evidence.get("answers"), link=evidence.get("link"),
@@ -188,47 +217,47 @@ def run_facts(run: Result | None, known: Findings, step: str) -> rec.RunFacts | 
     )  # fmt: skip
 
 
-def _verification(checked: Any) -> rec.VerificationFacts | None:
+def _verification(checked: Any) -> VerificationFacts | None:
     if checked is None:
         return None
     use = checked.at_use
-    return rec.VerificationFacts(
+    return VerificationFacts(
         checked.ok, checked.points, finite(checked.max_error), finite(checked.rms_error), finite(checked.tol),
         finite(checked.bound), finite(checked.share), checked.confidence, checked.untested, checked.undecided,
         checked.only_inside,
-        None if use is None else rec.AtUse(use.asked, use.points, use.differing, finite(use.largest)),
+        None if use is None else AtUse(use.asked, use.points, use.differing, finite(use.largest)),
     )  # fmt: skip
 
 
-def _precision(left: Any) -> rec.PrecisionFacts | None:
+def _precision(left: Any) -> PrecisionFacts | None:
     if left is None:
         return None
-    return rec.PrecisionFacts(
+    return PrecisionFacts(
         left.ok, *(finite(each) for each in (left.noise, left.residual, left.error, left.ratio, left.cost))
     )
 
 
-def _certificate(found: Any) -> rec.CertificateFacts | None:
+def _certificate(found: Any) -> CertificateFacts | None:
     if found is None:
         return None
-    return rec.CertificateFacts(
+    return CertificateFacts(
         found.width, finite(found.weight_errors.max()) if found.width else None,
         finite(found.resolution) if found.width else None, finite(found.radius), finite(found.condition), found.sums,
         found.layer, found.estimated,
     )  # fmt: skip
 
 
-def _held_out(measured: HeldOutError) -> rec.HeldOut:
+def _held_out(measured: HeldOutError) -> HeldOut:
     close, own = closeness(measured), measured.own
-    return rec.HeldOut(
+    return HeldOut(
         measured.points, finite(measured.error), finite(measured.high), measured.agreement, measured.differing,
-        measured.commonest, None if own is None else rec.OwnErrorFacts(own.error, own.high, own.noise),
+        measured.commonest, None if own is None else OwnErrorFacts(own.error, own.high, own.noise),
         measured.repeated, measured.labelled, finite(measured.of_copy), measured.is_bound, gives_labels(measured),
         close,
     )  # fmt: skip
 
 
-def _flip(known: Findings) -> rec.FlipFacts | None:
+def _flip(known: Findings) -> FlipFacts | None:
     """The smallest flip, with its inputs where they are small; how every try went, and by what."""
     best = smallest_flip(known)
     if best is None:
@@ -236,7 +265,7 @@ def _flip(known: Findings) -> rec.FlipFacts | None:
     small = len(best.start) <= SMALL_INPUT
     by, before = gradient_from(known)
     sizes = [flip.relative_size for flip in known.flips if flip.ok]
-    return rec.FlipFacts(
+    return FlipFacts(
         **_ending(best, known), size=finite(best.size), relative_size=finite(best.relative_size),
         scaled_size=finite(best.scaled_size), classes=best.classes,
         margins=None if best.margins is None else (finite(best.margins[0]), finite(best.margins[1])),
@@ -248,17 +277,17 @@ def _flip(known: Findings) -> rec.FlipFacts | None:
     )  # fmt: skip
 
 
-def _try(flip: Flip) -> rec.FlipTry:
-    return rec.FlipTry(flip.outcome.slug, flip.ok, finite(flip.relative_size), flip.classes, flip.queries)
+def _try(flip: Flip) -> FlipTry:
+    return FlipTry(flip.outcome.slug, flip.ok, finite(flip.relative_size), flip.classes, flip.queries)
 
 
-def _recovered(known: Findings, outputs: int, price: Any, rate: float | None) -> rec.Recovered | None:
+def _recovered(known: Findings, outputs: int, price: Any, rate: float | None) -> Recovered | None:
     """The copy with the link it is written with: a classifier has its classes back."""
     run = known.copy
     if run is None or run.network is None:
         return None
     network, trained = run.as_written(known.written_link), is_trained(run)
-    return rec.Recovered(
+    return Recovered(
         method_of(run), run.outcome is Outcome.RECOVERED, network.link, tuple(network.widths),
         network.skip is not None, network.parameters, copy_error(run), run.queries,
         None if trained else run.queries / network.parameters,
@@ -267,11 +296,11 @@ def _recovered(known: Findings, outputs: int, price: Any, rate: float | None) ->
     )  # fmt: skip
 
 
-def _pictures(known: Findings) -> rec.Pictures:
+def _pictures(known: Findings) -> Pictures:
     search = None if known.extraction is None else known.extraction.evidence.get("line search")
-    return rec.Pictures(
+    return Pictures(
         known.line, known.plane, first_layer(known.network, known.given.shape), known.errors,
-        None if search is None else rec.SearchPicture(
+        None if search is None else SearchPicture(
             search.scale, rounded(search.t), tuple(tuple(map(finite, rounded(row))) for row in search.answers),
             tuple(search.round.tolist()), tuple(search.known.tolist()), rounded(search.creases),
             tuple(search.found_in.tolist()),
@@ -288,8 +317,7 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     place = (known.reach or facts.domain).describe()
     yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": inside})
     yield Diagnosis("relu-methods")
-    swept = known.sweep is not None and any(row.trained is not None for row in known.sweep.rows)
-    yield Diagnosis("one-recipe" if swept or known.training is not None else "training-not-tried")
+    yield Diagnosis("training-not-tried" if known.training is None else "one-recipe")
     yield Diagnosis("no-proof")
     if known.without:
         yield Diagnosis("class-outputs-left-out", {"outputs": known.without})
@@ -303,7 +331,7 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     if known.flips:
         yield Diagnosis("one-gradient-step")
     if known.sweep is not None:
-        yield Diagnosis("sweep-inputs", {"sampled": known.sweep.domain is not None, "inputs": known.sweep.inputs})
+        yield Diagnosis("sweep-inputs", {"sampled": known.sweep.inputs.sampled, "inputs": known.sweep.inputs.count})
     if known.truth is not None:
         yield Diagnosis("truth-apart")
 

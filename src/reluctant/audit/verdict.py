@@ -11,8 +11,9 @@ from typing import Any
 
 from reluctant.adversarial import Flip
 from reluctant.audit.copies import COPY_DIRECTIONS, closeness, copy_error, is_near, is_trained, is_unlucky
+from reluctant.audit.facts import State
 from reluctant.audit.findings import OF_CREASES, Findings
-from reluctant.audit.record import LEAKS, Confidence, LeakKind, Level, Reason, State, VerdictFacts
+from reluctant.audit.record import LEAKS, Confidence, LeakKind, Level, Reason, VerdictFacts
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError
 from reluctant.interface import Interface

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
@@ -47,8 +48,17 @@ def check_out(out: Path | None, *suffixes: str) -> None:
         return
     if out.suffix not in suffixes:
         raise InvalidInput.about("--out", got=f"'{out}'", expected=f"a name ending in {' or '.join(suffixes)}")
-    if not out.parent.is_dir():
-        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
+    check_writable("--out", out)
+
+
+def check_writable(option: str, path: Path, *, expected: str = "a file in an existing folder") -> None:
+    """Refuse a name that no file can be written to: without a folder, of a folder, or in one that is closed."""
+    if not path.parent.is_dir() or path.is_dir():
+        raise InvalidInput.about(option, got=f"'{path}'", expected=expected)
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe
+    with writing(option, path, "a file in a folder that can be written to"), TemporaryFile(dir=path.parent):
+        pass
 
 
 def check_network_path(out: Path | None) -> None:
@@ -62,14 +72,13 @@ def check_network_path(out: Path | None) -> None:
 
 def check_record_path(where: str | None) -> None:
     """Refuse a name that a record cannot be written to."""
-    if where not in {None, "-"} and not Path(str(where)).parent.is_dir():
-        raise InvalidInput.about("--json", got=f"'{where}'", expected="a file in an existing folder, or -")
+    if where not in {None, "-"}:
+        check_writable("--json", Path(str(where)), expected="a file in an existing folder, or -")
 
 
 def check_page_path(out: Path) -> None:
     """Refuse a name that a page cannot be written to."""
-    if not out.parent.is_dir() or out.is_dir():
-        raise InvalidInput.about("--out", got=f"'{out}'", expected="a file in an existing folder")
+    check_writable("--out", out)
 
 
 def partial_name(out: Path, whole: bool) -> Path:

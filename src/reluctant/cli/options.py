@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from reluctant.cli.console import note, progress, show_waits, stoppable
+from reluctant.cli.files import read_array
 from reluctant.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from reluctant.numerics import FloatArray
     from reluctant.oracles import Counting
     from reluctant.oracles.keywords import ServedKeywords
 
@@ -31,7 +33,12 @@ TargetArgument = Annotated[
     ),
 ]
 
-BOUNDS = "a pair of numbers like 0,1"
+Seconds = Annotated[
+    float | None,
+    typer.Option(help="Most processor time, in seconds; what was found until then is kept. No limit if not given."),
+]
+
+BOUNDS = "a pair of numbers like 0,1, or a .npy file (2, d)"
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,18 @@ class TargetOptions:
         bool, typer.Option("--percent", help="The answers are probabilities in percent: they are divided by 100.")
     ] = False
     domain: Annotated[
-        str | None, typer.Option(metavar="LOW,HIGH", help="Bounds inside which the target may be asked.")
+        str | None,
+        typer.Option(
+            metavar="LOW,HIGH",
+            help="Bounds inside which the target may be asked; for bounds of each input a .npy file (2, d).",
+        ),
+    ] = None
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows of the kind the target is for, a .npy file (n, d): it is asked where they are, in their units.",
+        ),
     ] = None
     precision: Annotated[
         str, typer.Option(help="as-served, or float64 to re-cast a local ONNX, torch or scikit-learn model.")
@@ -135,10 +153,15 @@ class TargetOptions:
             "output": self.output,
             "link": self.link,
             "domain": _bounds(self.domain),
+            "inputs": self.given_inputs(),
         }
         if self.defense:
             return open_oracle(defend(open_oracle(target, **reaching), *self.defense), **asking)
         return open_oracle(target, **reaching, **asking)
+
+    def given_inputs(self) -> FloatArray | None:
+        """The rows of --inputs."""
+        return None if self.inputs is None else read_array("--inputs", self.inputs)
 
     def served(self) -> ServedKeywords:
         """The options for served models that were given."""
@@ -149,8 +172,10 @@ class TargetOptions:
 
     @property
     def written_link(self) -> str:
-        """What a recovered network is written with: the link, unless only one of its outputs was looked at."""
-        return self.link if self.output is None else "identity"
+        """What a recovered network is written with: the link, unless it needs outputs that were left out."""
+        from reluctant.networks.network import ELEMENTWISE_LINKS
+
+        return self.link if self.output is None or self.link in ELEMENTWISE_LINKS else "identity"
 
     def say(self, text: str) -> None:
         """A word for the person, unless quiet."""
@@ -236,9 +261,14 @@ def _how_to_resume(options: TargetOptions, oracle: Counting) -> str:
     return f"{spent} Those that were answered are kept in {options.transcript}; run the same command again to go on."
 
 
-def _bounds(text: str | None) -> tuple[float, float] | None:
+def _bounds(text: str | None) -> tuple[Any, Any] | None:
     if text is None:
         return None
+    if text.endswith(".npy"):
+        bounds = read_array("--domain", Path(text))
+        if bounds.ndim != 2 or len(bounds) != 2:
+            raise InvalidInput.about("--domain", got=f"shape {bounds.shape}", expected="(2, d): low and high bounds")
+        return bounds[0], bounds[1]
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError as error:

@@ -1,15 +1,18 @@
-"""`estimate`: the expected queries, time and money for a shape, with a range and its trust.
+"""`estimate`: the expected queries, time and money of an attack on a shape, from measured runs.
 
-A range holds the errors that the fit makes on measured shapes of such a size, seen and unseen. Measured runs stand
-beside the number, and `Trust` says how far the shape lies from them: a number is worth what was measured around it.
+The terms of a formula are fitted to measured runs (measured.json, which `scripts/measured_points.py` writes from
+benchmarks/results). The range is the largest error of the fit on measured shapes of a tenth of the size or more, each
+predicted with and without its own runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
-from math import inf, log
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -17,39 +20,93 @@ from scipy.optimize import nnls
 
 from reluctant.errors import InvalidInput
 from reluctant.estimation.formulas import (
-    DEPTH_TWO,
+    FEWEST_LAYERS,
+    FLOAT32,
     FLOAT32_DIGITS,
     ROUNDED_FLOAT32,
-    CostFormula,
-    NotMeasured,
-    formula_for,
-)
-from reluctant.estimation.measurements import (
-    FLOAT32,
     Answers,
-    MeasuredPoint,
+    CostFormula,
+    Rows,
     Widths,
     answers_per_parameter,
     as_widths,
-    measured_points,
-    measured_speeds,
+    formula_for,
     parameters,
     shape_name,
 )
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.links import ANSWER_LINKS
 from reluctant.oracles.transcript import KEY_BYTES
 
 PER_PRICE = 1000  # queries that a price is for
 OPERATIONS_A_WEIGHT = 2  # a product and a sum
-GIVEN_SPEED = "the speed given"
-LEAST_UNFIXED = 0.01  # of all rows: an error that small counts no more where hardly any are not fixed
-AS_LARGE = 0.1  # of the rows: shapes that took as many or more tell how good an estimate is
-FEWEST_ALIKE = 4  # of them; else the largest there are
-FEWEST_NETWORKS = 10  # of these shapes together: fewer do not show that some need another attempt
+LEAST_UNFIXED = 0.01  # of all rows: smaller errors count no more where hardly any row is fitted
+AS_LARGE, FEWEST_ALIKE = 0.1, 4  # a range is of shapes with this share of the rows or more, at least four of them
 NEAR_MEASURED = 1.1  # times the largest that was measured: as good as measured
-FARTHEST_MEMORY = 4.0  # times the largest measured run: beyond, memory is not known
-NEIGHBOURS = 3
+NEAREST = 3  # measured shapes beside an estimate
+
+
+@dataclass(frozen=True)
+class MeasuredPoint:
+    """What one shape took, over its networks.
+
+    Arguments:
+        name: as the benchmark calls it.
+        widths: of the networks.
+        answers: what they were asked for.
+        networks: how many there were.
+        ok: how many were recovered and verified.
+        queries: median of the rows.
+        most_queries: of the network that took the most.
+        out: median error over the output's deviation; sine of the angle for spans.
+        most_out: the largest.
+        source: the kept results it comes from.
+    """
+
+    name: str
+    widths: Widths
+    answers: Answers
+    networks: int
+    ok: int
+    queries: float
+    most_queries: float
+    out: float | None
+    most_out: float | None
+    source: str
+
+    @property
+    def per_parameter(self) -> float:
+        """Answers for each parameter."""
+        return answers_per_parameter(self.queries, self.widths, self.answers.in_a_row(self.widths[-1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "shape": shape_name(self.widths), "name": self.name, "precision": str(self.answers),
+            "networks": self.networks, "recovered": self.ok, "queries": self.queries,
+            "most queries": self.most_queries, "answers per parameter": self.per_parameter, "error": self.most_out,
+            "source": self.source,
+        }  # fmt: skip
+
+
+@cache
+def _measured() -> Any:
+    return json.loads(resources.files("reluctant.estimation").joinpath("measured.json").read_text("utf-8"))
+
+
+@cache
+def measured_points() -> tuple[MeasuredPoint, ...]:
+    """Every shape that was measured."""
+    return tuple(
+        MeasuredPoint(**{**row, "widths": tuple(row["widths"]), "answers": Answers.parse(row["answers"])})
+        for row in _measured()["points"]
+    )
+
+
+def measured_speeds() -> Mapping[str, float]:
+    """Operations a second of a target's arithmetic, by what computes it."""
+    return dict(_measured()["speeds"])
 
 
 @dataclass(frozen=True)
@@ -65,31 +122,18 @@ class Range:
         return Range(factor * self.expected, factor * self.low, factor * self.high)
 
 
-# ---- fits
-
-
 @dataclass(frozen=True)
 class FitError:
-    """A point with its usual and its most rows over those that a fit without its shape expects, less one.
+    """Rows of a measured shape over expected ones, less one.
 
-    `low` and `high` bound its rows in the same way, by that fit and by the fit to all points.
+    usual: the median run against a fit without the shape. low, high: the median and the most expensive run, against
+    that fit and the fit to all points.
     """
 
     point: MeasuredPoint
     usual: float
-    most: float
     low: float
     high: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The point as a measured neighbour: plain data."""
-        point = self.point
-        return {
-            "shape": point.shape, "name": point.name, "precision": str(point.answers), "networks": point.networks,
-            "recovered": point.ok, "queries": point.queries, "most queries": point.most_queries,
-            "answers per parameter": point.per_parameter, "error": point.most_out,
-            "over expected": self.usual, "source": point.source,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,184 +152,90 @@ class Fit:
         unit = np.maximum(rows - fixed, LEAST_UNFIXED * rows)
         return np.asarray(nnls(counts / unit[:, None], (rows - fixed) / unit)[0])
 
-    def parts(self, widths: Widths, answers: Answers) -> dict[str, float]:
-        """Rows to expect, by what they are for."""
+    def parts(self, widths: Widths, answers: Answers) -> Rows:
+        """Expected rows, by stage or term."""
         sizes = self.sizes * np.array(self.formula.counts(widths, answers))
         return {**self.formula.fixed(widths, answers), **dict(zip(self.formula.terms, sizes.tolist(), strict=True))}
 
     def rows(self, widths: Widths, answers: Answers) -> float:
-        """Rows to expect."""
+        """Expected rows."""
         return sum(self.parts(widths, answers).values())
 
     @cached_property
     def errors(self) -> tuple[FitError, ...]:
-        """How far off the fit is at each point, with and without its shape."""
-        return tuple(map(self._error, self.points))
-
-    def _error(self, point: MeasuredPoint) -> FitError:
-        kind = (point.widths, point.answers)
-        others = Fit(self.formula, tuple(each for each in self.points if (each.widths, each.answers) != kind))
-        unseen, seen = (fit.rows(point.widths, point.answers) for fit in (others, self))
-        usual, most = point.queries / unseen - 1, point.most_queries / unseen - 1
-        low, high = min(usual, point.queries / seen - 1), max(most, point.most_queries / seen - 1)
-        return FitError(point, usual, most, low, high)
-
-    def alike(self, widths: Widths, answers: Answers) -> list[FitError]:
-        """Errors of shapes that took a tenth of its rows or more: a few rows are much for a small network alone.
-
-        At least four shapes and ten networks, the largest there are. Where crowds of neurons take other attempts, also
-        those that are most nearly as wide, ten networks at least.
-        """
-
-        def apart(error: FitError) -> float:
-            return abs(float(np.log(error.point.widths[1] / widths[1])))
-
-        by_size = sorted(self.errors, key=lambda error: -error.point.queries)
-        as_large = sum(error.point.queries >= AS_LARGE * self.rows(widths, answers) for error in by_size)
-        chosen = by_size[: max(as_large, FEWEST_ALIKE, _enough_networks(by_size))]
-        if self.formula.crowds:
-            by_width = sorted(self.errors, key=apart)
-            farthest = apart(by_width[: _enough_networks(by_width)][-1])
-            chosen += [error for error in by_width if apart(error) <= farthest and error not in chosen]
-        return chosen
+        """Errors at each point, the largest first."""
+        found = []
+        for point in sorted(self.points, key=lambda point: -point.queries):
+            kind = (point.widths, point.answers)
+            others = Fit(self.formula, tuple(each for each in self.points if (each.widths, each.answers) != kind))
+            unseen, seen = others.rows(*kind), self.rows(*kind)
+            low = point.queries / max(unseen, seen) - 1
+            high = point.most_queries / min(unseen, seen) - 1
+            found.append(FitError(point, point.queries / unseen - 1, low, high))
+        return tuple(found)
 
     def range(self, widths: Widths, answers: Answers) -> Range:
-        """Rows to expect, with the largest errors on shapes of such a size.
+        """Expected rows, with the largest errors on shapes of such a size.
 
         Rounded float32 takes the steps of float32 with more noise, and was measured on smaller networks: its range ends
         no earlier.
         """
-        rows, alike = self.rows(widths, answers), self.alike(widths, answers)
+        rows = self.rows(widths, answers)
+        as_large = sum(error.point.queries >= AS_LARGE * rows for error in self.errors)
+        alike = self.errors if self.formula.crowds else self.errors[: max(as_large, FEWEST_ALIKE)]
         high = rows * (1 + max(0.0, *(error.high for error in alike)))
         if self.formula is ROUNDED_FLOAT32:
             high = max(high, fitted(FLOAT32_DIGITS).range(widths, Answers(FLOAT32)).high)
         return Range(rows, rows * (1 + min(0.0, *(error.low for error in alike))), high)
 
+    def beyond(self, widths: Widths, answers: Answers) -> dict[str, float]:
+        """Sizes of a shape over the largest measured one, and noise over the nearest, where they go beyond."""
 
-def _enough_networks(errors: Sequence[FitError]) -> int:
-    """How many of them have enough networks together."""
-    networks = np.cumsum([error.point.networks for error in errors])
-    return int(np.searchsorted(networks, FEWEST_NETWORKS)) + 1
+        def sizes(widths: Widths) -> dict[str, float]:
+            one_layer = len(widths) == FEWEST_LAYERS
+            return {
+                "parameters": parameters(widths),
+                "parameters with several outputs": parameters(widths) if widths[-1] > 1 else 0,
+                "inputs": widths[0], "neurons in a layer": max(widths[1:-1]),
+                "neurons for each input": widths[1] / widths[0] if one_layer else 0.0,
+                "hidden layers": len(widths) - 2, "outputs": widths[-1],
+            }  # fmt: skip
+
+        every = [sizes(point.widths) for point in self.points]
+        most = {name: max(each[name] for each in every) for name in every[0]}
+        times = {name: size / most[name] for name, size in sizes(widths).items() if most[name]}
+        if answers.steady_noise:
+            noises = [point.answers.noise for point in self.points]
+            times["noise"] = answers.noise / max(noises)
+            times["freedom from noise"] = min(noises) / answers.noise
+        return {name: size for name, size in times.items() if size > NEAR_MEASURED}
+
+    def nearest(self, widths: Widths, answers: Answers) -> tuple[MeasuredPoint, ...]:
+        """The measured shapes most like this one, by the logarithms of widths and noise, the nearest first."""
+
+        def distance(point: MeasuredPoint) -> float:
+            there = point.widths
+            sizes = [(widths[0], there[0]), (sum(widths[1:-1]), sum(there[1:-1])), (widths[-1], there[-1])]
+            noises = [(answers.noise, point.answers.noise)] if answers.steady_noise else []
+            return sum(math.log(a / b) ** 2 for a, b in (*sizes, (len(widths), len(there)), *noises))
+
+        by_networks = sorted(self.points, key=lambda point: point.networks)
+        best = {(point.widths, point.answers): point for point in by_networks}  # of two the one with more networks
+        return tuple(sorted(best.values(), key=distance)[:NEAREST])
+
+    def error(self, answers: Answers) -> float:
+        """The largest error of a measured network, of the output's deviation; in units of noise where that decides."""
+
+        def unit(of: Answers) -> float:
+            return of.noise if of.steady_noise else 1.0
+
+        return unit(answers) * max((point.most_out or 0.0) / unit(point.answers) for point in self.points)
 
 
 @cache
 def fitted(formula: CostFormula) -> Fit:
     """The formula with all points of its kind."""
-
-    def belongs(point: MeasuredPoint) -> bool:
-        try:
-            return formula_for(point.widths, point.answers) is formula
-        except NotMeasured:  # tried, and no two runs alike
-            return False
-
-    return Fit(formula, tuple(filter(belongs, measured_points())))
-
-
-def _memory(fit: Fit, widths: Widths) -> float | None:
-    """GiB of the whole process on a host, None where nothing near was measured.
-
-    Base points are chosen among some for each neuron, with a number for each neuron; gradients have one for each input.
-    """
-    known = [point for point in fit.points if point.memory is not None]
-    if fit.formula is not DEPTH_TWO or not known:
-        return None
-
-    def counts(d: int, h: int, m: int) -> list[float]:
-        return [1.0, h * h / 1e6, (h + m) * d / 1e6, float(m)]
-
-    measured, here = np.array([counts(*point.widths) for point in known]), np.array(counts(*widths))
-    if np.any(here > FARTHEST_MEMORY * measured.max(axis=0)):
-        return None
-    sizes = nnls(measured[:, :3], np.array([point.memory for point in known]))[0]
-    return float(np.dot(sizes, here[:3]))
-
-
-# ---- how far a shape lies from measured ones
-
-
-@dataclass(frozen=True)
-class Trust:
-    """`level`: "measured", "between measured shapes" or "extrapolated"; `reasons` say in which way."""
-
-    level: str
-    reasons: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        text = f"{self.level}: {'; '.join(self.reasons)}" if self.reasons else self.level
-        return f"{text[0].upper()}{text[1:]}."
-
-
-def _sizes(widths: Widths) -> dict[str, float]:
-    """The sizes of a shape, and for one hidden layer how wide it is for its inputs."""
-    return {
-        "parameters": parameters(widths),
-        "parameters with several outputs": parameters(widths) if widths[-1] > 1 else 0,
-        "inputs": widths[0],
-        "neurons in the first layer": widths[1],
-        "neurons in a deeper layer": max(widths[2:-1], default=0),
-        "hidden layers": len(widths) - 2,
-        "outputs": widths[-1],
-        "neurons for each input": widths[1] / widths[0] if len(widths) == 3 else 0,
-    }
-
-
-def _trust(widths: Widths, answers: Answers, fit: Fit) -> Trust:
-    reasons = (*_outside(widths, fit), *_other_noise(answers, fit))
-    if reasons:
-        return Trust("extrapolated", reasons)
-    same = any(point.widths == widths and point.answers == answers for point in fit.points)
-    return Trust("measured", ("this very shape was run",)) if same else Trust("between measured shapes")
-
-
-def _outside(widths: Widths, fit: Fit) -> Iterator[str]:
-    """Each size that no measured shape reaches, or that all of them pass."""
-    here, every = _sizes(widths), [_sizes(point.widths) for point in fit.points]
-    for name in fit.formula.sizes or here:
-        least, most = min(each[name] for each in every), max(each[name] for each in every)
-        if here[name] > NEAR_MEASURED * most > 0:  # where no measured network has several outputs, their number says so
-            times = here[name] / most
-            yield f"{times:,.{0 if times >= 10 else 1}f}× more {name} than any measured network ({_in_words(most)})"
-        elif NEAR_MEASURED * here[name] < least:
-            yield f"fewer {name} than any measured network ({_in_words(least)})"
-
-
-def _other_noise(answers: Answers, fit: Fit) -> Iterator[str]:
-    noises = [point.answers.noise for point in fit.points]
-    if answers.steady_noise and not min(noises) <= answers.noise <= max(noises):
-        yield f"noise of {answers.noise:.1e} where {min(noises):.1e} to {max(noises):.1e} was measured"
-
-
-def _in_words(size: float) -> str:
-    return f"{size:,}" if isinstance(size, int) else f"{size:.2g}"
-
-
-def _nearest(widths: Widths, answers: Answers, fit: Fit) -> tuple[FitError, ...]:
-    """The measured shapes that are most like this one, by the logarithms of sizes and noise, the nearest first."""
-
-    def place(widths: Widths, answers: Answers) -> list[float]:
-        sizes = [size for name, size in _sizes(widths).items() if name != "neurons for each input"]
-        return [*(log(max(size, 1)) for size in sizes), log(answers.noise) if answers.steady_noise else 0.0]
-
-    def distance(error: FitError) -> float:
-        there = place(error.point.widths, error.point.answers)
-        return sum((a - b) ** 2 for a, b in zip(place(widths, answers), there, strict=True))
-
-    by_networks = sorted(fit.errors, key=lambda error: error.point.networks)
-    best = {(error.point.widths, error.point.answers): error for error in by_networks}  # of two the one with more
-    return tuple(sorted(best.values(), key=distance)[:NEIGHBOURS])
-
-
-def _accuracy(answers: Answers, fit: Fit, nearest: Sequence[FitError]) -> Range:
-    """Error of the nearest measured shapes, of the output's deviation; sine of the angle for a span."""
-
-    def unit(measured: Answers) -> float:  # noise that stays the same decides the error
-        return measured.noise if measured.steady_noise else 1.0
-
-    kinds = {(error.point.widths, error.point.answers) for error in nearest}
-    known = [point for point in fit.points if (point.widths, point.answers) in kinds and point.out]
-    usual = [float(point.out or 0) / unit(point.answers) for point in known]
-    most = [float(point.most_out or 0) / unit(point.answers) for point in known]
-    return Range(float(np.median(usual)), min(usual), max(most)).times(unit(answers))
+    return Fit(formula, tuple(p for p in measured_points() if formula_for(p.widths, p.answers) is formula))
 
 
 # ---- the estimate
@@ -302,36 +252,34 @@ class Estimate:
         method: what would be run.
         gives: its result.
         queries: rows to ask.
-        parts: the same, by what they are for.
+        parts: the same, by stage.
         seconds: at the rate given.
         money: at the price given.
         currency: of the price.
         arithmetic: seconds of the target's own arithmetic, by what computes it.
-        memory: GiB on our side, None where that was not measured.
         transcript: bytes on disk.
-        accuracy: largest error of the nearest measured shapes.
+        error: the largest of a measured network of this kind.
         recovered: of the measured networks of this kind, how many were, and of how many.
-        trust: how far the shape lies from measured ones.
-        neighbours: measured shapes nearest to it.
+        beyond: sizes of the shape that no measured network reaches, and how many times they are larger.
+        nearest: measured shapes most like it.
     """
 
     widths: Widths
     precision: str
-    reason: str = ""
+    reason: Diagnosis | None = None
     method: str = ""
     gives: str = ""
     queries: Range | None = None
-    parts: dict[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float] = field(default_factory=dict)
     seconds: Range | None = None
     money: Range | None = None
     currency: str = ""
-    arithmetic: dict[str, float] = field(default_factory=dict)
-    memory: float | None = None
+    arithmetic: Mapping[str, float] = field(default_factory=dict)
     transcript: float | None = None
-    accuracy: Range | None = None
+    error: float | None = None
     recovered: tuple[int, int] = (0, 0)
-    trust: Trust | None = None
-    neighbours: tuple[FitError, ...] = ()
+    beyond: Mapping[str, float] = field(default_factory=dict)
+    nearest: tuple[MeasuredPoint, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -358,18 +306,18 @@ class Estimate:
         """Plain data for JSON."""
         ranges = {
             "queries": self.queries, "answers per parameter": self.per_parameter, "seconds": self.seconds,
-            "money": self.money, "error": self.accuracy,
+            "money": self.money,
         }  # fmt: skip
         return {
             "shape": self.shape, "widths": list(self.widths), "parameters": self.parameters,
-            "precision": self.precision, "ok": self.ok, "reason": self.reason, "method": self.method,
-            "gives": self.gives, **{name: None if each is None else asdict(each) for name, each in ranges.items()},
+            "precision": self.precision, "ok": self.ok,
+            "reason": None if self.reason is None else {**self.reason.to_dict(), "text": str(self.reason)},
+            "method": self.method, "gives": self.gives,
+            **{name: None if each is None else asdict(each) for name, each in ranges.items()},
             "queries by part": dict(self.parts), "currency": self.currency,
-            "arithmetic seconds": dict(self.arithmetic), "memory GiB": self.memory,
-            "transcript bytes": self.transcript,
+            "arithmetic seconds": dict(self.arithmetic), "transcript bytes": self.transcript, "error": self.error,
             "recovered": {"networks": self.recovered[1], "ok": self.recovered[0]},
-            "trust": None if self.trust is None else {"level": self.trust.level, "reasons": list(self.trust.reasons)},
-            "measured": [neighbour.to_dict() for neighbour in self.neighbours],
+            "times the largest measured": dict(self.beyond), "measured": [point.to_dict() for point in self.nearest],
         }  # fmt: skip
 
 
@@ -383,9 +331,9 @@ def estimate(
     flops: float | None = None,
     link: str = "identity",
 ) -> Estimate:
-    """Queries, time, money, memory and accuracy to expect of an attack on a network of this shape.
+    """Queries, time and money to expect of an attack on a network of this shape.
 
-    Nothing is asked or run: the numbers come from the method's settings and from runs that were measured.
+    Nothing is asked or run: the numbers come from the method's settings and from measured runs.
 
     Arguments:
         shape: widths of all layers, "784-128-1" or (784, 128, 1).
@@ -400,35 +348,32 @@ def estimate(
     """
     widths, answers = as_widths(shape), Answers.parse(precision)
     for name, number in (("rate", rate), ("flops", flops)):
-        if number is not None and not 0 < number < inf:
+        if number is not None and not 0 < number < math.inf:
             raise InvalidInput.about(name, got=number, expected="a finite number above 0")
-    if price is not None and not 0 <= price < inf:
+    if price is not None and not 0 <= price < math.inf:
         raise InvalidInput.about("price", got=price, expected="a finite number, at least 0")
     if link not in ANSWER_LINKS:
         raise InvalidInput.about("link", got=repr(link), expected=f"one of {', '.join(ANSWER_LINKS)}")
-    asked = Estimate(widths, str(answers), currency=currency)
-    try:
-        fit = fitted(formula_for(widths, answers, link))
-    except NotMeasured as reason:
-        return replace(asked, reason=str(reason))
-    rows, speeds = fit.range(widths, answers), measured_speeds() if flops is None else {GIVEN_SPEED: flops}
-    nearest = _nearest(widths, answers, fit)
+    asked, formula = Estimate(widths, str(answers), currency=currency), formula_for(widths, answers, link)
+    if isinstance(formula, Diagnosis):
+        return replace(asked, reason=formula)
+    fit = fitted(formula)
+    rows, speeds = fit.range(widths, answers), measured_speeds() if flops is None else {"the speed given": flops}
     operations = OPERATIONS_A_WEIGHT * parameters(widths) * rows.expected
     return replace(
         asked,
-        method=fit.formula.name,
-        gives=fit.formula.gives,
+        method=formula.name,
+        gives=formula.gives,
         queries=rows,
         parts={part: count for part, count in fit.parts(widths, answers).items() if count},
         seconds=None if rate is None else rows.times(1 / rate),
         money=None if price is None else rows.times(price / PER_PRICE),
         arithmetic={name: operations / speed for name, speed in speeds.items()},
-        memory=_memory(fit, widths),
         transcript=transcript_bytes(rows.expected, answers.in_a_row(widths[-1])),
-        accuracy=_accuracy(answers, fit, nearest),
+        error=fit.error(answers),
         recovered=(sum(point.ok for point in fit.points), sum(point.networks for point in fit.points)),
-        trust=_trust(widths, answers, fit),
-        neighbours=nearest,
+        beyond=fit.beyond(widths, answers),
+        nearest=fit.nearest(widths, answers),
     )
 
 

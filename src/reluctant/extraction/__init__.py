@@ -3,6 +3,7 @@
 from reluctant.extraction.any_depth import AnyDepth, Completion, LayerLimits
 from reluctant.extraction.attempts import extract
 from reluctant.extraction.bounded import Bounded
+from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
@@ -17,6 +18,7 @@ __all__ = [
     "DepthThree",
     "DepthTwo",
     "FewDigits",
+    "FewDigitsDeep",
     "FromLabels",
     "LayerLimits",
     "Method",

@@ -29,16 +29,19 @@ from reluctant.errors import (
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.scaffold import CROWD
 from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.health import examine as examine_health
@@ -50,7 +53,7 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import in_units
+from reluctant.oracles.input_units import described, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -70,6 +73,7 @@ def extract(
     labels: bool = False,
     rng: Rng = 0,
     attempts: int = ATTEMPTS,
+    seconds: float | None = None,
     **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
@@ -81,6 +85,7 @@ def extract(
         labels: use nothing but labels, the sign or the largest of the outputs, as `FromLabels()` does.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
+        seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
@@ -97,7 +102,8 @@ def extract(
         raise InvalidInput.about(
             "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
         )
-    with opened_target(oracle, opening) as opened:
+    method = FromLabels() if labels and method is None else method
+    with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
@@ -134,7 +140,7 @@ class Place:
         """For the result."""
         if self.box is None:
             return {"health": self.health}
-        inside = self.box.describe()
+        inside = described(self.oracle, self.box)
         return {
             "health": self.health,
             "inside": inside,
@@ -159,7 +165,9 @@ class Extraction:
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
-        if isinstance(self.method, FromLabels) or (self.method is None and answers_labels(place.health, place.oracle)):
+        if self.method is None and (answers_labels(place.health, place.oracle) or labels_apart(place, self.rng)):
+            self.method = FromLabels()
+        if isinstance(self.method, FromLabels):
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
@@ -235,6 +243,7 @@ class Extraction:
                 self.run.keep(failure.partial or self.run.partial)
                 self.stuck = failure.stage
                 if failure.outcome is not None:
+                    self.run.evidence |= {} if failure.diagnosis is None else {"reason": failure.diagnosis}
                     return failure.outcome, self.partial
                 continue
             except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
@@ -288,12 +297,10 @@ class Extraction:
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
-        if answers_labels(place.health, place.oracle):
-            yield from repeat(FromLabels())
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
-            yield from repeat(FewDigits()) if in_space else map(FewDigits, more_directions)
+            yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
             return
         yield DepthTwo()
         part = self.part
@@ -309,6 +316,12 @@ class Extraction:
         if not kinds.one_layer:
             yield DepthThree()
         yield from repeat(DepthTwo() if kinds.mostly_straight else AnyDepth())
+
+    def methods_for_few_digits(self) -> Iterator[Method]:
+        """One hidden layer, until creases turn out to bend; then two."""
+        while self.stuck != LAYERS:
+            yield FewDigits()
+        yield from repeat(FewDigitsDeep())
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks."""
@@ -478,6 +491,16 @@ def answers_labels(health: Interface, oracle: Oracle) -> bool:
     """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
     clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
     return clear and health.shape is Shape.PIECEWISE_CONSTANT and oracle.facts.domain.is_space
+
+
+def labels_apart(place: Place, rng: np.random.Generator) -> bool:
+    """True if whole numbers that did not change along a few lines are two labels at other inputs. Cost: 64 rows."""
+    inputs, labels = 64, 2
+    if place.health.shape is not Shape.CONSTANT or not place.oracle.facts.domain.is_space or place.oracle.outputs > 1:
+        return False
+    with place.oracle.stage("look"):
+        answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
+    return len(np.unique(answers)) == labels and are_whole_numbers(answers)
 
 
 def exact_refusal(health: Interface) -> Outcome | None:

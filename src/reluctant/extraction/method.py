@@ -17,6 +17,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
@@ -56,7 +57,7 @@ def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
 class StageFailed(Exception):
     """Hard luck in a stage; another attempt with other random choices may do better.
 
-    With an outcome none would: the run ends with it.
+    With an outcome none would: the run ends with it, and the diagnosis says why.
     """
 
     def __init__(
@@ -68,10 +69,11 @@ class StageFailed(Exception):
         limit: float,
         partial: PartialNetwork | None = None,
         outcome: Outcome | None = None,
+        diagnosis: Diagnosis | None = None,
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
-        self.outcome = outcome
+        self.outcome, self.diagnosis = outcome, diagnosis
 
 
 @dataclass(frozen=True)

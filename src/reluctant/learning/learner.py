@@ -420,6 +420,7 @@ def learn(
     eps: float = EPS,
     rng: Rng = 0,
     narrowest: float = NARROWEST,
+    seconds: float | None = None,
     **opening: Unpack[InputsKeywords],
 ) -> Result:
     """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
@@ -430,6 +431,7 @@ def learn(
         rng: seed of all random choices.
         narrowest: width of a bump, up to distance 1 from the origin, that must not be missed; one at distance 3 must
             be 55 times as wide. Cost grows like 1/narrowest.
+        seconds: processor time; the best network until then is kept. No limit without it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
@@ -443,7 +445,7 @@ def learn(
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
     if not 0 < narrowest <= 1:
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
-    with opened_target(oracle, opening) as opened:
+    with opened_target(oracle, opening, seconds) as opened:
         target, units = in_units(opened)
         return _learn(target, eps, rng, narrowest).with_classes(opened).in_inputs_of(units)
 

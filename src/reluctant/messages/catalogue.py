@@ -290,6 +290,7 @@ FINDINGS: Mapping[str, Entry] = {
 }
 
 RUNS: Mapping[str, Entry] = {
+    "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
         "All calls that failed have larger numbers (from {failed:.3g} in size) than all that was answered (up to "
         "{largest:.3g}).",
@@ -308,6 +309,11 @@ RUNS: Mapping[str, Entry] = {
         example={"changed": 3},
     ),
     "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
+    "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
+    "several-labels": Entry(
+        "The target answers {labels} different labels. From labels alone a network is recovered where there are two.",
+        example={"labels": 10},
+    ),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),
     "certain-answers": Entry("The answers are certain around this input, and do not change: there is no gradient."),
@@ -493,6 +499,32 @@ AUDITS: Mapping[str, Entry] = {
     "method-limits": Entry("The step {step} has limits of its own.", example={"step": "extraction"}),
     "method-certificate": Entry("The step {step} has a certificate of its network.", example={"step": "extraction"}),
     "method-risk": Entry("The step {step} can miss a narrow bump.", example={"step": "learning"}),
+    # Why there is no estimate of the cost.
+    "link-not-measured": Entry(
+        "Not measured: answers behind a {link}. Where they saturate, values are read inside a box, which takes some "
+        "times as many rows. Without a link there are numbers for the values.",
+        example={"link": "softmax"},
+    ),
+    "decimals-not-measured": Entry(
+        "Not measured: answers rounded to {decimals} decimals. Attempts on them fail at times. There are numbers for "
+        "fewer decimals, and for answers that are not rounded.",
+        example={"decimals": 11},
+    ),
+    "float16-refused": Entry("Answers in float16 have three digits: extraction refuses them (low-precision)."),
+    "depth-not-measured": Entry(
+        "Not measured: {hidden} hidden layers. Extraction tries any depth; no measured network has more than {most}.",
+        example={"hidden": 4, "most": 3},
+    ),
+    "deep-few-digits-refused": Entry(
+        "With {hidden} hidden layers and few digits extraction refuses (low-precision): only one hidden layer has been "
+        "recovered from such answers.",
+        example={"hidden": 2},
+    ),
+    "range-not-measured": Entry("There is no estimate: costs inside a range of inputs were measured for few shapes."),
+    "range-behind-link-not-measured": Entry(
+        "There is no estimate: behind a link answers show values inside a range alone, and costs there were measured "
+        "for few shapes."
+    ),
     "rows-left-out": Entry(
         'The picture "{picture}" leaves out {rows} rows without a finite answer.',
         example={"picture": "line", "rows": 3},
@@ -522,6 +554,7 @@ PURPOSES: Mapping[str, str] = {
     "more-attempts": "Allow more attempts: {call}.",
     "more-steps": "Allow more steps, each from where the last one led: {call}.",
     "more-budget": "Raise the budget: {call}. With a transcript no answer is paid for twice.",
+    "more-time": "Allow more time: {call}. With a transcript no answer is paid for twice.",
     "larger-error": "Allow a larger error: {call}.",
     "own-inputs": "Give inputs of the target's own kind: {call}.",
     "threshold": "Give another threshold: {call}.",

@@ -98,8 +98,8 @@ ERRORS: Mapping[str, str] = {
         "and run again on the same transcript: nothing is paid twice."
     ),
     "time-exhausted": (
-        "The time given to one part of a run is over: a defense that is tried on a local copy gets so many "
-        "seconds and no more. What was found until then is given, with the outcome `out-of-budget`."
+        "The processor time given is over: `seconds` of a call, or the share of one part of an audit. What was found "
+        "until then is given, with the outcome `out-of-budget` and the diagnosis `out-of-time`."
     ),
     "transcript-error": (
         "The transcript folder cannot be written. Free space or fix permissions, then run again: what was "

@@ -21,6 +21,7 @@ from reluctant.oracles.ledger import Counting
 
 MOST_SAMPLES = 4096  # rows kept of `inputs`: their mean and deviation are known well enough by then
 FEWEST_SAMPLES = 8
+ONE_RANGE = 0.25  # share of columns that reach both ends of the range of all: then they are of one kind
 ALIKE = 4.0  # columns whose scales differ less need no units of their own, nor do centres within so many scales
 
 
@@ -35,7 +36,8 @@ class InputUnits:
     def of(cls, facts: Facts) -> InputUnits:
         """Units of a target's inputs: those of its box if it has one, else of its samples; 0 and 1 where x = z will do.
 
-        A column that is the same in all samples has the median scale of the others.
+        A column that is the same in all samples has the median scale of the others. Columns that share one range, such
+        as the pixels of images, share one scale.
         """
         plain = cls(np.zeros(facts.dim), np.ones(facts.dim))
         if facts.domain.is_box:
@@ -45,8 +47,11 @@ class InputUnits:
         if facts.samples is None:
             return plain
         centre, scale = facts.samples.mean(axis=0), facts.samples.std(axis=0)
-        varies = np.ptp(facts.samples, axis=0) > 0
+        low, high = facts.samples.min(axis=0), facts.samples.max(axis=0)
+        varies = low < high
         scale = np.where(varies, scale, np.median(scale[varies]))
+        if ((low == low.min()) & (high == high.max())).mean() > ONE_RANGE:
+            centre, scale = np.full(facts.dim, facts.samples.mean()), np.full(facts.dim, facts.samples.std())
         near, alike = np.abs(centre).max() < ALIKE * scale.min(), scale.max() < ALIKE and scale.min() > 1 / ALIKE
         return plain if near and alike else cls(centre, scale)
 
@@ -54,6 +59,10 @@ class InputUnits:
     def are_plain(self) -> bool:
         """True if z = x."""
         return not self.centre.any() and bool((self.scale == 1).all())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"centre": self.centre.tolist(), "scale": self.scale.tolist()}
 
     def rows(self, z: FloatArray) -> FloatArray:
         """Rows as the target takes them."""
@@ -118,6 +127,14 @@ def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
     if facts.samples is None and units.are_plain:
         return opened, None
     return Counting(Scaled(opened.inner, units, facts.domain, facts.samples), opened.ledger), units
+
+
+def described(oracle: Oracle, box: Domain) -> str:
+    """A box in the coordinates of this oracle, as a phrase that names their units."""
+    while isinstance(oracle, Wrapper) and not isinstance(oracle, Scaled):
+        oracle = oracle.inner
+    scaled = isinstance(oracle, Scaled) and not oracle.units.are_plain
+    return f"{box.describe()}, in deviations of the inputs around their mean" if scaled else box.describe()
 
 
 def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:

@@ -266,7 +266,8 @@ class Limit:
 
     def of(self, oracle: Counting) -> Counting:
         """The same target and the same ledger, within this limit."""
-        return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, oracle.facts.domain)
+        facts = oracle.facts
+        return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, facts.domain, facts.samples)
 
     def fits(self, asked: int, stage: str) -> bool:
         """True if so many more rows of this stage are allowed."""

@@ -43,7 +43,7 @@ from reluctant.oracles.keywords import (
     row_shape,
     served_options,
 )
-from reluctant.oracles.ledger import Counting, Ledger, Metered, Timed
+from reluctant.oracles.ledger import Counting, Ledger, Limit, Metered, Timed
 from reluctant.oracles.links import ANSWER_LINKS, AnswerLink, Linked, PlainProbabilities, ProbabilityFormat
 from reluctant.oracles.parallel import Parallel
 from reluctant.oracles.retry import Retrying
@@ -213,17 +213,34 @@ def as_opened(oracle: Oracle) -> Counting:
 
 
 @contextmanager
-def opened_target(target: Target, keywords: OpeningKeywords) -> Iterator[Counting]:
+def opened_target(target: Target, keywords: OpeningKeywords, seconds: float | None = None) -> Iterator[Counting]:
     """An oracle for one call of a verb: opened with these keywords, and closed after it.
 
     An oracle is used as it is if no keyword is given. With keywords they hold for this call alone. It stays open
-    either way: who opened it closes it.
+    either way: who opened it closes it. seconds: processor time after which the call gets no more answers.
     """
+    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+        raise InvalidInput.about("seconds", got=repr(seconds), expected="a processor time above 0, or None")
     if isinstance(target, Oracle) and not keywords:
-        yield as_opened(target)
+        with _within(as_opened(target), seconds) as oracle:
+            yield oracle
         return
-    with open_oracle(Borrowed(target) if isinstance(target, Oracle) else target, **keywords) as oracle:
+    with (
+        open_oracle(Borrowed(target) if isinstance(target, Oracle) else target, **keywords) as opened,
+        _within(opened, seconds) as oracle,
+    ):
         yield oracle
+
+
+@contextmanager
+def _within(oracle: Counting, seconds: float | None) -> Iterator[Counting]:
+    """The same, which answers for so much processor time."""
+    if seconds is None:
+        yield oracle
+        return
+    limit = Limit(seconds=seconds)
+    with limit.running():
+        yield limit.of(oracle)
 
 
 def _opening_rows(sender: Oracle, bounds: Domain, n: int) -> FloatArray:

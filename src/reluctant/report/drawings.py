@@ -16,15 +16,8 @@ from typing import Any
 import numpy as np
 
 from reluctant._optional import require
-from reluctant.audit.record import (
-    DefenseRow,
-    ErrorHistogram,
-    FirstLayer,
-    Linearity,
-    LinePicture,
-    PlanePicture,
-    StageRows,
-)
+from reluctant.audit.facts import Linearity
+from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
 from reluctant.numerics import FloatArray
 from reluctant.report.numbers import count, percent, size, superscript
 from reluctant.report.sweep_text import is_open
@@ -387,7 +380,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Point:
-    """One setting: its name, digits that honest users, the copy and a trained copy have right, queries for the copy."""
+    """One setting: its name, digits that honest users and the copy have right, queries for the copy."""
 
     given: str
     honest: float
@@ -395,7 +388,6 @@ class Point:
     queries: int | None
     ok: bool
     open: bool = False  # not decided: there is nothing to draw
-    trained: float | None = None  # digits that a network trained on the answers has right
 
 
 def leak_points(rows: Sequence[DefenseRow]) -> list[Point]:
@@ -419,15 +411,12 @@ def draw_leak(rows: Sequence[DefenseRow]) -> Drawing | None:
     axes.plot(at, honest, "--", color=COLOURS[7], linewidth=1.2, label="honest users")
     axes.plot(at, np.where(ok, copied, np.nan), "-", color=COLOURS[6], linewidth=1.5)
     _mark(axes, at, copied, ok, COLOURS[6])
-    if any(p.trained is not None for p in points):
-        trained = [np.nan if p.trained is None else p.trained for p in points]
-        axes.plot(at, trained, "-s", color=COLOURS[0], linewidth=1.5, markersize=4, label="trained copy")
     axes.set_ylim(bottom=-0.6)
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("digits right")
     legend_above(figure)
     _name_axis(axes, points)
-    words = "; ".join(f"{_flat(p.given)}: {_digits(p)}{_trained_digits(p)}" for p in points)
+    words = "; ".join(f"{_flat(p.given)}: {_digits(p)}" for p in points)
     return Drawing.of(figure, f"Leak curve. Digits that the copy gets right, by what answers give: {words}.")
 
 
@@ -465,11 +454,10 @@ def _name_axis(axes: Any, points: list[Point]) -> None:
 
 
 def _point(row: DefenseRow) -> Point:
-    rebuilt, trained = row.rebuilt, row.trained
+    rebuilt = row.rebuilt
     assert rebuilt is not None
     return Point(
-        _name(row.defense), row.digits or 0.0, _right(rebuilt.error), rebuilt.queries, rebuilt.ok, is_open(row),
-        None if trained is None else _right(trained.error),
+        _name(row.defense), row.digits or 0.0, _right(rebuilt.error), rebuilt.queries, rebuilt.ok, is_open(row)
     )  # fmt: skip
 
 
@@ -503,7 +491,3 @@ def _digits(point: Point) -> str:
     if point.open:
         return "not decided"
     return "none" if point.copied is None else f"{point.copied:.1f}"
-
-
-def _trained_digits(point: Point) -> str:
-    return "" if point.trained is None else f" (trained: {point.trained:.1f})"

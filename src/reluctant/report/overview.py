@@ -8,21 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from reluctant.audit.record import (
-    AuditRecord,
-    Confidence,
-    CopyMethod,
-    LeakKind,
-    Level,
-    State,
-    VerificationFacts,
-)
+from reluctant.audit.facts import CopyMethod, State, VerificationFacts
+from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
 from reluctant.defenses.registry import defense_words
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
-from reluctant.report.sweep_text import is_close, is_open, trained_note
+from reluctant.report.sweep_text import is_close, is_open
 from reluctant.report.text import (
     advice,
     copy_run,
@@ -456,7 +449,7 @@ def _cheapest(record: AuditRecord) -> Figure | None:
     notes = [f"keeps {percent(kept)} of labels"] if kept is not None else []
     if is_close(row.rebuilt):
         notes.append("a close copy was made all the same, not verified")
-    return Figure(DEFENSE, defense_words(row.defense), "; ".join([*notes, trained_note(row) or UNTRIED]))
+    return Figure(DEFENSE, defense_words(row.defense), "; ".join([*notes, UNTRIED]))
 
 
 def _span(record: AuditRecord) -> Figure | None:

@@ -18,7 +18,8 @@ import numpy as np
 
 from reluctant._files import write_text
 from reluctant._optional import require
-from reluctant.audit.record import AuditRecord, CopyMethod, SearchPicture
+from reluctant.audit.facts import CopyMethod
+from reluctant.audit.record import AuditRecord, SearchPicture
 from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.report import numbers
@@ -45,9 +46,7 @@ from reluctant.report.overview import (
 from reluctant.report.sweep_text import (
     defense_table,
     failure_words,
-    label_alone,
     one_label,
-    stand_in,
     sweep_sentence,
 )
 from reluctant.report.tables import (
@@ -207,11 +206,8 @@ def audit_page(record: AuditRecord) -> str:
         versions=", ".join(f"{name} {version}" for name, version in asdict(record.versions).items()),
         limits=limit_sentences(record),
         film=_film(record.pictures.search),
-        trained_behind=sweep is not None and any(row.trained is not None for row in sweep.rows),
         sweep="" if sweep is None else sweep_sentence(sweep),
         failed=[] if sweep is None else [failure_words(each) for each in sweep.failed],
-        alone=label_alone(sweep),
-        stand_in=stand_in(record),
         one_label=one_label(record),
         trained=record.recovered is not None and record.recovered.method is CopyMethod.TRAINING,
         drawings=_drawings(record),

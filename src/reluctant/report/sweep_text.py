@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from reluctant.audit.record import (
-    AuditRecord,
-    DefenseRow,
-    FailedDefense,
-    RowSpan,
-    StandsFor,
-    Student,
-    SweepFacts,
-    Trial,
-)
+from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSpan, StandsFor, SweepFacts, Trial
 from reluctant.defenses.registry import defense_words
-from reluctant.report.numbers import UNKNOWN, count, percent, size, size_beside
+from reluctant.report.numbers import UNKNOWN, count, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels
 from reluctant.results import Outcome
@@ -23,16 +14,15 @@ from reluctant.results import Outcome
 CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more
 NO_METHOD = "no exact method here takes labels"
-NOT_TRAINED = "Training a copy on the answers was not tried, and may well succeed."
-METHODS = {"extract": "extraction", "learn": "learning", "train": "training"}
+NOT_TRAINED = "Training a copy on the defended answers was not tried, and may well succeed."
+METHODS = {"extract": "extraction", "learn": "learning"}
 ON = {
     StandsFor.RECOVERED: "the recovered network",
-    StandsFor.TRAINED: "the trained network",
     StandsFor.FILE: "the model in the file",
 }
 
 
-def is_close(trial: Trial | Student | None) -> bool:
+def is_close(trial: Trial | None) -> bool:
     """True if a copy was measured to be close, verified or not."""
     return trial is not None and trial.error is not None and trial.error <= CLOSE
 
@@ -51,28 +41,24 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     if not sweep.rows:
         return "No defense could be tried."
     if sweep.open is not True:
-        return f"{_nothing_to_stop(sweep)} {_training(sweep)}"
+        return f"{_nothing_to_stop(sweep)} {NOT_TRAINED}"
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
     if row is None:
-        return f"None of the defenses tried is known to stop exact recovery.{open_} {_training(sweep)}"
+        return f"None of the defenses tried is known to stop exact recovery.{open_} {NOT_TRAINED}"
     others = _by_ending(
         each for each in sweep.rows if each.stopped and each.defense != "none" and each.defense != row.defense
     )
     too = f" Others that stopped it: {others}." if others else ""
-    note = trained_note(row)
-    trained = f" {note[0].upper()}{note[1:]}." if note else ""
     return (
         f"The cheapest defense that stopped exact recovery is {_by_ending([row])}. {_users(row)}.{_span_left(row)}"
-        f"{trained} {_training(sweep)}{too}{open_}"
+        f" {NOT_TRAINED}{too}{open_}"
     )
 
 
 def _nothing_to_stop(sweep: SweepFacts) -> str:
     """Without a copy no defense can be seen to stop one."""
-    if sweep.on is StandsFor.TRAINED:
-        return "A trained network was defended here: what stops exact recovery cannot be seen on it."
     if sweep.open is None:
         return "Whether the network can be rebuilt without a defense is not settled."
     return "Nothing was rebuilt even without a defense, so none can be said to stop that."
@@ -111,54 +97,6 @@ def _span_left(row: DefenseRow) -> str:
     return f" Of the span {shown} {count(span.rank)} of {count(span.inputs)} directions."
 
 
-def _training(sweep: SweepFacts) -> str:
-    """What training reaches behind the defenses."""
-    behind = [row.trained for row in sweep.rows if row.defense != "none" and row.trained is not None]
-    if not behind:
-        return NOT_TRAINED
-    model = ON[StandsFor.TRAINED] if sweep.on is StandsFor.TRAINED else "the model"
-    made = [student for student in behind if student.error is not None or student.labels_kept is not None]
-    missing = f" Behind {len(behind) - len(made)} more, training made none." if len(made) < len(behind) else ""
-    if not made:
-        return f"Training made no copy behind any of {len(behind)} defenses."
-    close = sum(map(is_close, made))
-    return f"A trained copy is within {CLOSE:.0%} of {model} behind {close or 'none'} of {len(made)} defenses.{missing}"
-
-
-def trained_note(row: DefenseRow) -> str:
-    """What training on the defended answers reaches, in a few words; empty where it was not tried."""
-    student = row.trained
-    if student is None or (student.error is None and student.labels_kept is None):
-        return ""
-    error, labels, alone = student.error, student.labels_kept, _alone(student)
-    off = [] if error is None else [f"is within {size_beside(error, CLOSE)} of the model"]
-    same = [] if labels is None else [f"gives the same label for {percent(labels)} of the inputs"]
-    beside = f" ({alone})" if alone else ""
-    cut = "; its training was cut short" if student.cut_short else ""
-    return f"a network trained on its answers {' and '.join([*off, *same])}{beside}{cut}"
-
-
-def _alone(student: Student) -> str:
-    """To read beside equal labels: the share of the commonest one; empty without labels."""
-    hidden = student.commonest is None or student.labels_kept is None
-    return "" if hidden else f"one label alone: {percent(student.commonest)}"
-
-
-def label_alone(sweep: SweepFacts | None) -> str:
-    """To read beside the labels of all trained networks: that of one label alone, once for all rows."""
-    rows: Sequence[DefenseRow] = () if sweep is None else sweep.rows
-    return next((text for row in rows if row.trained is not None and (text := _alone(row.trained))), "")
-
-
-def stand_in(record: AuditRecord) -> str:
-    """Against what errors are measured where a trained network stands for the model."""
-    if record.defenses is None or record.defenses.on is not StandsFor.TRAINED:
-        return ""
-    off = None if record.recovered is None else record.recovered.error.typical
-    own = "" if off is None else f" It is itself off by {size(off)} of the answers' deviation."
-    return f"The network trained on the answers stands for the model here: errors and labels are beside it.{own}"
-
-
 def one_label(record: AuditRecord) -> str:
     """What the label of one output is; empty where there are several, or labels."""
     target = record.target
@@ -183,8 +121,6 @@ COLUMNS = (
     Column("copy"),
     Column("copy's error", numeric=True),
     Column("queries", numeric=True),
-    Column("trained copy's error", numeric=True),
-    Column("its labels", numeric=True),
 )
 NONE = Cell(UNKNOWN, "")
 
@@ -207,7 +143,6 @@ def _cells(row: DefenseRow) -> list[Cell]:
         _copy(row),
         NONE if rebuilt is None or rebuilt.error is None else Cell(size(rebuilt.error), rebuilt.error),
         NONE if rebuilt is None else Cell(count(rebuilt.queries), rebuilt.queries),
-        *_trained(row.trained),
     ]
 
 
@@ -239,15 +174,3 @@ def _verified(rebuilt: Trial) -> Cell:
         return Cell("close", "2", "bad")
     exact = error is not None and error <= EXACT_COPY
     return Cell("exact", "0", "bad") if exact else Cell("every digit given", "1", "bad")
-
-
-def _trained(student: Student | None) -> list[Cell]:
-    """Error and equal labels of a network trained on the answers, and how far the training went."""
-    if student is None:
-        return [NONE, NONE]
-    error, labels, tone = student.error, student.labels_kept, "bad" if is_close(student) else ""
-    note = f"{', as without it' if student.as_undefended else ''}{', cut short' if student.cut_short else ''}"
-    return [
-        NONE if error is None else Cell(size(error), error, tone),
-        NONE if labels is None else Cell(percent(labels) + note, labels, tone),
-    ]

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.record import (
-    AuditRecord,
-    CopyMethod,
-    InterfaceFacts,
-    KnownName,
-    LeakKind,
-    Level,
-    Price,
-    RangeFacts,
-    Recovered,
-    State,
-    StepFacts,
-    Truth,
-)
+from reluctant.audit.facts import CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
+from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.defenses.registry import defense_words
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.report.numbers import count, duration, money, percent, size
@@ -27,6 +15,7 @@ from reluctant.report.text import (
     answers_labels,
     has_part,
     is_linked,
+    said,
     shape_name,
     shape_words,
     step_sentence,
@@ -144,22 +133,13 @@ def _cost(found: Recovered, price: Price | None) -> str | None:
     return f"{cost} at {rate} for a thousand queries"
 
 
-NO_ESTIMATE = {
-    "inside-a-range": "There is no estimate: costs inside a range of inputs were measured for few shapes.",
-    "behind-a-link": (
-        "There is no estimate: behind a link answers show values inside a range alone, and costs there were measured "
-        "for few shapes."
-    ),
-}
-
-
 def _expected(record: AuditRecord) -> str | None:
     """What such a shape is expected to take, by the cost model."""
     expected = record.expected
     if expected is None:
         return None
     if expected.queries is None:
-        return None if expected.reason is None else NO_ESTIMATE.get(expected.reason, expected.reason)
+        return None if expected.reason is None else said(expected.reason)
     currency = "" if record.price is None else record.price.currency
     figures = [f"{_between(expected.queries, count)} queries for {shape_name(expected.shape)}"]
     if expected.cost is not None:
@@ -167,7 +147,13 @@ def _expected(record: AuditRecord) -> str | None:
     if expected.seconds is not None:
         figures.append(f"{_between(expected.seconds, duration)} at the rate given")
     read = "" if expected.read_as is None else f" Read as {shape_name(expected.read_as)}."
-    return f"{'; '.join(figures)}.{read} {expected.trust or ''}".strip()
+    return f"{'; '.join(figures)}.{read}{_beyond_measured(expected.beyond)}"
+
+
+def _beyond_measured(beyond: Mapping[str, float]) -> str:
+    """How far a shape lies beyond measured ones; empty between them."""
+    times = [f"{times:,.{0 if times >= 10 else 1}f} times the {name}" for name, times in beyond.items()]
+    return f" Extrapolated: it has {listed(times)} of any measured network." if times else ""
 
 
 def _between(value: RangeFacts, written: Callable[[float], str]) -> str:
@@ -286,8 +272,7 @@ def _obfuscation(record: AuditRecord) -> str:
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
     if row is None:
         return "None of the defenses tried is known to stop exact recovery."
-    despite = " A close copy could be trained all the same." if row.trained is not None and row.trained.copied else ""
-    return f"Exact recovery was stopped, at the least cost to users by {defense_words(row.defense)}.{despite}"
+    return f"Exact recovery was stopped, at the least cost to users by {defense_words(row.defense)}."
 
 
 def _query_limit(record: AuditRecord) -> str:

@@ -13,8 +13,7 @@ from typing import Any
 
 from reluctant.adversarial.decision import HALF_PROBABILITY
 from reluctant.adversarial.flip_search import TYPICAL
-from reluctant.audit.record import (
-    AuditRecord,
+from reluctant.audit.facts import (
     CopyError,
     CopyMethod,
     ErrorKind,
@@ -22,12 +21,11 @@ from reluctant.audit.record import (
     GradientFrom,
     HeldOut,
     InterfaceFacts,
-    Level,
     RunFacts,
     SpanFacts,
     State,
-    StepFacts,
 )
+from reluctant.audit.record import AuditRecord, Level, StepFacts
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import beside_a_copy
 from reluctant.report.numbers import count, percent, powers, size

@@ -360,6 +360,7 @@ def recover_span(
     threshold: float | None = None,
     reach: float = 3.0,
     inputs: ArrayLike | None = None,
+    seconds: float | None = None,
     **opening: Unpack[OpeningKeywords],
 ) -> Span:
     """Find every direction of input space that changes the answers of a target.
@@ -375,12 +376,13 @@ def recover_span(
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
         inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
             random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
+        seconds: processor time; the directions found until then are kept. No limit without it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
     and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
     """
-    with opened_target(oracle, opening) as opened:
+    with opened_target(oracle, opening, seconds) as opened:
         target, units = in_units(opened)
         if units is None:
             return _recover(opened, labels, rng, fine, threshold, reach, inputs)

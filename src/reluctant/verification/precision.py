@@ -8,7 +8,7 @@ way round leave more.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,13 +24,14 @@ FARTHEST_SCALE, FAR_POINTS = 100.0, 64
 # Two creases merged into one are wrong in between alone. The error grows with their distance, and from LEAST on, that
 # of the noise over the bend, a ladder of steps across the crease meets it where it shows.
 LEAST_STEP, LONGER_STEP, LADDER_STEPS = 60.0, 4.0, 4
-LARGEST_RATIO = 3.0  # of what is left to the noise, root mean square; noise of float32 differs from place to place
 LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
 
 
 @dataclass(frozen=True)
 class Precision:
     """Noise of each output (m,): where it is least, and by how much it grows with the distance from a centre."""
+
+    most_ratio: ClassVar[float] = 3.0  # of what is left to the noise, root mean square; noise differs between places
 
     near: FloatArray
     growth: FloatArray
@@ -46,6 +47,50 @@ class Precision:
 
     def _grown(self, rows: FloatArray) -> FloatArray:
         return np.asarray(self.growth * np.linalg.norm(rows - self.centre, axis=1)[:, None])
+
+
+@dataclass(frozen=True)
+class CarriedPrecision(Precision):
+    """Noise that roundings inside a network carry to its outputs, beside noise by distance.
+
+    factor: of the roundings, one for each output or for all.
+    """
+
+    most_ratio: ClassVar[float] = 2.0
+
+    network: ReLUNetwork | None = None
+    factor: FloatArray | float = 0.0
+
+    def at(self, rows: FloatArray) -> FloatArray:
+        """Standard deviations (n, m) of answers there."""
+        return np.hypot(super().at(rows), self._carried(rows))
+
+    def least_at(self, rows: FloatArray) -> FloatArray:
+        """The same: what is carried is not too large."""
+        return self.at(rows)
+
+    def _carried(self, rows: FloatArray) -> FloatArray:
+        quietest = 0.05  # of the median: outputs that are 0 have no noise, and their neighbours have
+        assert self.network is not None
+        sizes = self.factor * rounding_sizes(self.network, rows)
+        return np.maximum(sizes, quietest * np.median(sizes, axis=0))
+
+
+def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
+    """How large roundings of every sum and product are at the outputs (n, m), up to a factor.
+
+    Variances of independent relative errors are carried from layer to layer; those of a neuron that is off end there.
+    """
+    values, variances = rows, (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)
+    for depth, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
+        squares = w**2
+        sums = values @ w.T + b
+        inside = variances @ squares.T if depth == 0 else (variances + values**2) @ squares.T
+        variances, values = inside + sums**2, sums
+        if depth < network.depth - 1:
+            on = sums > 0
+            variances, values = variances * on, sums * on
+    return np.asarray(np.sqrt(variances))
 
 
 @dataclass(frozen=True)
@@ -103,7 +148,8 @@ def examine_precision(
     groups = [random_group(scale, domain.sample(rng, count, oracle.dim, scale)) for scale, count in sizes]
     on = crease_points(network, domain, rng).points
     if len(on):
-        across = _across_creases(network, precision, domain, rng)
+        ladder = _across_creases if network.depth == 2 else _across_deep_creases
+        across = ladder(network, precision, domain, rng)
         groups += [PointGroup("on creases", on), PointGroup("across creases", across)]
     rows = np.concatenate([group.rows for group in groups])
     rows = domain.in_single(rows)  # a float32 target would round them, and a network of float64 would see other ones
@@ -115,7 +161,7 @@ def examine_precision(
         NoiseRatio(group.name, len(part), float(np.sqrt(np.mean(part**2))), float(np.abs(part).max()))
         for group, part in zip(groups, np.split(left / precision.at(rows), ends[:-1]), strict=True)
     )
-    ok = all(ratio.rms <= LARGEST_RATIO and ratio.largest <= LARGEST_DEVIATION for ratio in ratios)
+    ok = all(ratio.rms <= precision.most_ratio and ratio.largest <= LARGEST_DEVIATION for ratio in ratios)
     use = list(POINTS_BY_SCALE).index(1.0)
     at_use = slice(ends[use - 1], ends[use])
     errors = _errors(left[at_use], answers[at_use], precision.least_at(rows[at_use]))
@@ -138,6 +184,33 @@ def _across_creases(network: ReLUNetwork, precision: Precision, domain: Domain, 
     inside = ((feet >= domain.low) & (feet <= domain.high)).all(axis=1) & bends.any(axis=0)
     feet, normals, bends = feet[inside], normals[inside], bends[:, inside].T
     least = LEAST_STEP / (bends / precision.at(feet)).max(axis=1, initial=0.0)
+    steps = np.outer(least, LONGER_STEP ** np.arange(LADDER_STEPS)) * rng.uniform(1, LONGER_STEP, (len(feet), 1))
+    steps = np.minimum(steps, np.sqrt(network.dim))
+    both = np.concatenate([steps, -steps], axis=1)[:, :, None] * normals[:, None]
+    return np.clip((feet[:, None] + both).reshape(-1, network.dim), domain.low, domain.high)
+
+
+def _across_deep_creases(
+    network: ReLUNetwork, precision: Precision, domain: Domain, rng: np.random.Generator
+) -> FloatArray:
+    """The same for every hidden layer: creases bend, so that a step goes along the normal where a crease was met."""
+    on = crease_points(network, domain, rng)
+    each, patterns = np.arange(len(on.points)), network.patterns(on.points)
+    normals, bends = np.zeros_like(on.points), np.zeros((len(each), network.outputs))
+    into = np.broadcast_to(np.eye(network.dim), (len(each), network.dim, network.dim))
+    for layer, active in enumerate(patterns):
+        into = network.weights[layer] @ into  # (n, width, d): slopes of this layer's values
+        out = np.broadcast_to(network.weights[-1], (len(each), *network.weights[-1].shape))
+        for above in range(network.depth - 2, layer, -1):
+            out = np.where(patterns[above][:, None], out, 0.0) @ network.weights[above]
+        here = np.flatnonzero(on.neurons[:, 0] == layer)
+        neurons = on.neurons[here, 1]
+        normals[here], bends[here] = into[here, neurons], out[here, :, neurons]
+        into = np.where(active[:, :, None], into, 0.0)
+    lengths = np.linalg.norm(normals, axis=1)
+    bent = (lengths > 0) & bends.any(axis=1)
+    feet, normals = on.points[bent], normals[bent] / lengths[bent, None]
+    least = LEAST_STEP / (np.abs(bends[bent]) * lengths[bent, None] / precision.at(feet)).max(axis=1, initial=0.0)
     steps = np.outer(least, LONGER_STEP ** np.arange(LADDER_STEPS)) * rng.uniform(1, LONGER_STEP, (len(feet), 1))
     steps = np.minimum(steps, np.sqrt(network.dim))
     both = np.concatenate([steps, -steps], axis=1)[:, :, None] * normals[:, None]

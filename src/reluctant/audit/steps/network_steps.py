@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.budget import TRAINING
-from reluctant.audit.copies import clipped_to, finite, with_directions_of
-from reluctant.audit.copy_facts import Truth
-from reluctant.audit.defense_result import TO_REFERENCE, narrow_basis
-from reluctant.audit.expense import needed_rows
+from reluctant.audit.budget import TRAINING, needed_rows
+from reluctant.audit.copies import COPY_DIRECTIONS, clipped_to, finite
+from reluctant.audit.facts import Truth
 from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.extraction import extract
@@ -21,13 +19,17 @@ from reluctant.interface.kinds import IntegerKind
 from reluctant.learning import learn
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.networks import ReLUNetwork
+from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.results import Outcome, Result
+from reluctant.span import Span, Subspace
 from reluctant.verification.alignment import compare
 from reluctant.verification.comparison import confirm_creases
 
-LONGER = 2  # steps of training, times those in the sweep, where there is one for each defense
+LONGER = 2  # times the steps that `train_student` takes by itself
+CLEARLY = 0.1  # of a weight vector: so much of it lies outside a span by no error of either
+NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
 FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
 
 
@@ -45,6 +47,42 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
         "needed_rows": needed_rows(oracle, known) if short else None,
         "clipped": clipped_to(found),
     }
+
+
+def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
+    """The span with the directions that a verified copy looks at besides; None where there are none.
+
+    Random inputs may miss a direction that matters on few of them, where the search for creases met its neuron. One
+    from labels that has more than the network can look at is unclear: stairs of rounded answers make up directions.
+    """
+    if span is None or not span.ok or network.depth < 2:
+        return None
+    if "labels" in span.evidence and span.rank > _most_directions(network):
+        return replace(span, outcome=Outcome.RANK_UNCLEAR)
+    outside = _outside(network, span.basis)
+    if not len(outside):
+        return None
+    more = Subspace.spanned_by(outside, tol=CLEARLY)
+    both = Subspace.spanned_by(np.concatenate([span.basis, more.basis]))
+    outcome = Outcome.FULL_RANK if both.rank == both.dim else span.outcome
+    angle = 0.0 if outcome is Outcome.FULL_RANK else float("nan")  # of the others' accuracy the copy says nothing
+    evidence = {**span.evidence, COPY_DIRECTIONS: more.rank}
+    return replace(span, outcome=outcome, subspace=both, angle=angle, evidence=evidence)
+
+
+def _most_directions(network: ReLUNetwork) -> int:
+    """Directions that a network of this shape can look at, whatever the errors of its weights."""
+    skip = np.empty((0, network.dim)) if network.skip is None else network.skip
+    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], skip])))
+
+
+def _outside(network: ReLUNetwork, basis: FloatArray) -> FloatArray:
+    """Unit rows of the first layer, less what lies in the span, where that leaves enough of them."""
+    rows = network.weights[0]
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    units = rows[sizes[:, 0] > 0] / sizes[sizes[:, 0] > 0]
+    left = units - units @ basis.T @ basis
+    return left[np.linalg.norm(left, axis=1) > CLEARLY]
 
 
 def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
@@ -95,7 +133,9 @@ def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     skip_where(known.as_answered, Outcome.CONSTANT, Outcome.NON_FINITE)
     rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
     seconds = TRAINING * known.given.seconds
-    basis = narrow_basis(known.span)
+    span = known.span
+    narrow = span is not None and span.ok and 0 < span.rank <= NARROW * span.subspace.dim
+    basis = span.basis if span is not None and narrow else None
     result = train_student(
         oracle, inputs=rows, span=basis, steps=LONGER * STEPS, seconds=seconds,
         whole=_whole(known.as_answered.health), rng=seed,
@@ -118,8 +158,8 @@ def _student_as_seen(result: Result, known: Findings) -> Result:
     as_they_are = known.link == "identity" or known.given.output is not None
     if result.network is None or (reads == Kind.VALUES.value and as_they_are):
         return result
-    softmax = result.evidence.get("link") in TO_REFERENCE
-    if reads == Kind.PROBABILITIES.value and known.link in TO_REFERENCE and softmax:
+    softmax = result.evidence["link"] not in ELEMENTWISE_LINKS
+    if reads == Kind.PROBABILITIES.value and known.link not in ELEMENTWISE_LINKS and softmax:
         return replace(result, network=result.network.log_ratios())
     if reads == Kind.PROBABILITIES.value and known.link == "sigmoid":
         return result
@@ -129,14 +169,14 @@ def _student_as_seen(result: Result, known: Findings) -> Result:
 
 def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """The recovered network beside the weights in the file. No queries."""
-    found = _best_network(known)
+    found, units = _best_network(known), known.given.units
     if known.given.file is None:
         raise Skip("not-a-file")
     if found is None:
         raise Skip("no-network")
     try:
         whole = ReLUNetwork.load(known.given.file)
-        true = _as_seen(whole, known, oracle)
+        true = _as_seen(whole if units is None else units.reduced_network(whole), known, oracle)
     except ReluctantError as error:
         raise Skip("unreadable-file", error=error.slug, message=str(error)) from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):

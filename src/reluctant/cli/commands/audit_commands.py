@@ -48,9 +48,6 @@ class AuditOptions:
     """Options of the audit besides those of its target."""
 
     out: Annotated[Path, typer.Option("--out", "-o", help="Write the report: one HTML file.")] = Path("report.html")
-    inputs: Annotated[
-        Path | None, typer.Option(help="Honest inputs, a .npy file (n, d): what defenses cost is measured on them.")
-    ] = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,7 +83,6 @@ class AuditOptions:
     def settings(self) -> dict[str, Any]:
         """As `audit` takes them."""
         return {
-            "inputs": None if self.inputs is None else read_array("--inputs", self.inputs),
             "input_shape": _shape(self.input_shape),
             "classes": () if self.classes is None else tuple(name.strip() for name in self.classes.split(",")),
             "price": None if self.price is None else {"per thousand": self.price, "currency": self.currency},
@@ -137,21 +133,23 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
     with oracle, progress(oracle, options.quiet) as watch:
         return audit_target(
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
-            defense=options.defense or (), percent=options.percent,
+            inputs=options.given_inputs(), defense=options.defense or (), percent=options.percent,
             precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
             engine=options.engine, rate=options.rate, **settings,
         )  # fmt: skip
 
 
 def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
-    """The record, the page, and in words what matters most; a page is not lost to a target that was mistyped."""
+    """What matters most in words, then the record and the page; a page is not lost to a target that was mistyped."""
+    if options.json != "-":
+        print("\n".join(_figures(found)))
     write_record(found, options.json)
     kept = found.facts is None and wanted.out.exists() and not is_page_of_a_failure(wanted.out)
     if not kept:
         write_page(found.record, wanted.out)
     if options.json != "-":
-        page = f"No report was written; kept, of an earlier audit: {wanted.out.resolve()}"
-        print("\n".join([*_figures(found), page if kept else f"Report: {wanted.out.resolve()}"]))
+        page = "No report was written; kept, of an earlier audit" if kept else "Report"
+        print(f"{page}: {wanted.out.resolve()}")
 
 
 def _record_name(options: TargetOptions) -> str | None:

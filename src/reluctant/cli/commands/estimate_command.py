@@ -15,11 +15,11 @@ from reluctant._version import __version__
 from reluctant.cli.files import check_record_path, write_record
 from reluctant.estimation import Estimate, Range
 from reluctant.estimation import estimate as estimate_cost
-from reluctant.estimation.cost import FitError
-from reluctant.estimation.measurements import KINDS
+from reluctant.estimation.cost import MeasuredPoint
+from reluctant.estimation.formulas import KINDS
 from reluctant.report.numbers import UNKNOWN, bytes_, count, duration, money
 
-SCHEMA = "reluctant-estimate/1"
+SCHEMA = "reluctant-estimate/2"
 LABEL = 28  # characters of a line's name, at least
 NO_DECIMALS_FROM = 100.0  # from here on decimals say nothing
 
@@ -48,14 +48,14 @@ def estimate(
     """Estimate what an attack on a network of a given shape costs.
 
     It asks nothing and runs nothing. Most rows follow from the settings of the method that `extract` would use; the
-    rest is fitted to measured runs, which come with the package and are listed beside the estimate. The range is the
-    largest error of the fit on measured shapes of such a size, seen and unseen. The line "trust" says how far this
-    shape is from all of them. Where nothing was measured there is no number, and exit status 1. Measured networks have
-    random weights; trained ones may need another attempt.
+    rest is fitted to measured runs, which come with the package; the nearest are listed. The range is the largest error
+    of the fit on measured shapes of such a size, seen and unseen. The line "extrapolated" says how far the shape goes
+    beyond all of them. Where nothing was measured there is no number, and exit status 1. Measured networks have random
+    weights; trained ones may need another attempt.
 
     784-128-1 has 784 inputs, 128 hidden neurons and one output. decimals=3 is a float64 model that rounds its answers,
     float32,decimals=3 a float32 model that does, as most served ones are. noise=1e-4 is noise of that part of the
-    output's deviation. labels give the directions that a target looks at, and no copy. Probabilities (--link softmax)
+    output's deviation. labels give the directions that change a label, and no copy. Probabilities (--link softmax)
     have no estimate.
 
     Example: reluctant estimate 784-128-1 --rate 200 --price 0.5
@@ -69,7 +69,7 @@ def estimate(
     ]
     write_record(Written(found), where)
     if where != "-":
-        print("\n\n".join("\n".join(_lines(each, Given(rate, price))) for each in found))
+        print("\n\n".join("\n".join(_lines(each, rate, price)) for each in found))
     return 0 if all(each.ok for each in found) else 1
 
 
@@ -89,52 +89,40 @@ class Written:
         write_text(path, self.to_json() + "\n")
 
 
-@dataclass(frozen=True)
-class Given:
-    """What was said of the target."""
-
-    rate: float | None
-    price: float | None
-
-
-def _lines(found: Estimate, given: Given) -> Iterator[str]:
+def _lines(found: Estimate, rate: float | None, price: float | None) -> Iterator[str]:
     yield f"{found.shape}: {count(found.parameters)} parameters, answers in {found.precision}"
-    if found.queries is None or found.trust is None:
+    if found.queries is None:
         yield f"No estimate. {found.reason}"
         return
     yield f"{found.method[0].upper()}{found.method[1:]}: {found.gives}."
     yield ""
-    figures = [*_figures(found, given), ("trust", str(found.trust))]
+    figures = list(_figures(found, rate, price))
     width = max(LABEL, *(len(name) + 2 for name, _ in figures))
     yield from (f"{name:<{width}}{value}" for name, value in figures)
     yield ""
-    yield from _table(found.neighbours)
+    yield from _table(found.nearest)
 
 
-def _figures(found: Estimate, given: Given) -> Iterator[tuple[str, str]]:
+def _figures(found: Estimate, rate: float | None, price: float | None) -> Iterator[tuple[str, str]]:
     """Names and values, with their range."""
-    assert found.queries is not None
     yield "queries", _ranged(found.queries, count)
     yield "answers for each parameter", _ranged(found.per_parameter, _ratio)
     if found.seconds is not None:
-        yield f"at {_given(given.rate)} rows a second", _ranged(found.seconds, duration)
+        yield f"at {rate:,.10g} rows a second", _ranged(found.seconds, duration)
     if found.money is not None:
-        priced = f"at {_given(given.price)} {found.currency}".rstrip()
+        priced = f"at {price:,.10g} {found.currency}".rstrip()
         yield f"{priced} a thousand", _ranged(found.money, lambda value: money(value, found.currency))
     yield "target's own arithmetic", ", ".join(f"{duration(time)} on {what}" for what, time in found.arithmetic.items())
-    yield "our memory", "not measured" if found.memory is None else f"{found.memory:,.1f} GiB"
     yield "transcript on disk", bytes_(found.transcript)
-    yield "error", _ranged(found.accuracy, lambda value: f"{value:.0e}")
+    yield "largest error measured", UNKNOWN if found.error is None else f"{found.error:.0e}"
     yield "recovered", f"{found.recovered[0]} of {found.recovered[1]} measured networks of this kind"
+    if found.beyond:
+        times = [f"{times:,.{0 if times >= 10 else 1}f} times the {name}" for name, times in found.beyond.items()]
+        yield "extrapolated", f"{', '.join(times)} of any measured network"
 
 
 def _ratio(value: float) -> str:
     return count(value) if value >= NO_DECIMALS_FROM else f"{value:.3f}"
-
-
-def _given(number: float | None) -> str:
-    """A number as it was given, with commas and without a power of ten."""
-    return UNKNOWN if number is None else f"{number:,.10g}"
 
 
 def _ranged(value: Range | None, written: Callable[[float], str]) -> str:
@@ -143,9 +131,9 @@ def _ranged(value: Range | None, written: Callable[[float], str]) -> str:
     return f"{written(value.expected)}  ({written(value.low)} to {written(value.high)})"
 
 
-def _table(neighbours: Sequence[FitError]) -> Iterator[str]:
-    head = ("measured nearby", "recovered", "queries", "answers/P", "error", "over expected")
-    rows = [head, *(_row(neighbour) for neighbour in neighbours)]
+def _table(nearest: Sequence[MeasuredPoint]) -> Iterator[str]:
+    head = ("measured nearby", "recovered", "queries", "answers/P", "error")
+    rows = [head, *(_row(point) for point in nearest)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     for row in rows:
         first, *others = (cell.ljust(width) if not column else cell.rjust(width + 3)
@@ -153,14 +141,7 @@ def _table(neighbours: Sequence[FitError]) -> Iterator[str]:
         yield first + "".join(others)
 
 
-def _row(neighbour: FitError) -> tuple[str, ...]:
-    point = neighbour.point
-    out = UNKNOWN if point.most_out is None else f"{point.most_out:.0e}"
-    return (
-        point.name,
-        f"{point.ok} of {point.networks}",
-        count(point.queries),
-        _ratio(point.per_parameter),
-        out,
-        f"{neighbour.usual:+.1%}",
-    )
+def _row(point: MeasuredPoint) -> tuple[str, ...]:
+    error = UNKNOWN if point.most_out is None else f"{point.most_out:.0e}"
+    recovered = f"{point.ok} of {point.networks}"
+    return point.name, recovered, count(point.queries), _ratio(point.per_parameter), error

@@ -12,7 +12,7 @@ import reluctant as rl
 from reluctant._files import replacement
 from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, spent
 from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
-from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.run_record import Record
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ def span(
     reach: Annotated[
         float, typer.Option(help="How far directions left out are followed to see that nothing changes, in inputs.")
     ] = 3.0,
-    inputs: Annotated[
-        Path | None,
-        typer.Option(help="Inputs of the target's own kind, rows of a .npy file: half of what is asked is like them."),
-    ] = None,
+    seconds: Seconds = None,
 ) -> int:
     """Find every direction of its input that a target looks at.
 
@@ -77,10 +74,9 @@ def span(
     """
     check_out(out, ".npz")
     check_record_path(options.json)
-    given = None if inputs is None else read_array("--inputs", inputs)
     with opened_target(options, target) as oracle:
         found = rl.recover_span(
-            oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, inputs=given
+            oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, seconds=seconds,
         )  # fmt: skip
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)

@@ -10,7 +10,7 @@ import typer
 import reluctant as rl
 from reluctant.cli.advice import advise, ending, shown_network, spent
 from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
-from reluctant.cli.options import TargetArgument, TargetOptions, opened_target, with_target_options
+from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
 from reluctant.networks import ReLUNetwork
@@ -31,6 +31,7 @@ def extract(
         bool, typer.Option("--labels", help="Use labels alone: the sign of one output, or the largest of several.")
     ] = False,
     attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
+    seconds: Seconds = None,
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
 
@@ -48,7 +49,7 @@ def extract(
     check_network_path(out)
     check_record_path(options.json)
     with opened_target(options, target) as oracle:
-        found = rl.extract(oracle, labels=labels, rng=options.seed, attempts=attempts)
+        found = rl.extract(oracle, labels=labels, rng=options.seed, attempts=attempts, seconds=seconds)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
     written = write_network(found, out, options.written_link)
     print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))
@@ -92,6 +93,7 @@ def learn(
             "if 55 times as wide); the cost grows like 1/width."
         ),
     ] = 0.01,
+    seconds: Seconds = None,
 ) -> int:
     """Learn a network with one hidden layer to a given accuracy.
 
@@ -108,7 +110,7 @@ def learn(
     check_network_path(out)
     check_record_path(options.json)
     with opened_target(options, target) as oracle:
-        found = rl.learn(oracle, eps=eps, rng=options.seed, narrowest=narrowest)
+        found = rl.learn(oracle, eps=eps, rng=options.seed, narrowest=narrowest, seconds=seconds)
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
     written = write_network(found, out, options.written_link)
     print_result(record, options.json, _learned_lines(found, record, options.written_link, written))

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from reluctant.extraction.few_digits.incomplete_lines import bent_share
 from reluctant.extraction.few_digits.noisy_line import OnLine, read_stretch
 from reluctant.extraction.few_digits.subspace_fit import (
     HUBER,
@@ -85,11 +86,12 @@ class _Pace:
 
 
 def grow_plane(
-    line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator
+    line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator, *, doubtful: bool = False
 ) -> tuple[ReLUNetwork, Points]:
     """The network in the plane of the line and one more direction, and the points off the line it was fitted to.
 
-    start: network of one input, the line as it is known by now; neurons it lacks are added. Cost: about 35 rows a
+    start: network of one input, the line as it is known by now; neurons it lacks are added. doubtful: one hidden layer
+    may not be enough, so that creases are checked for bends where points are not explained. Cost: about 35 rows a
     neuron, more where some are missing.
     """
     most_bad_passes, most_bad_in_all = 3, 10  # in a row, and in all
@@ -105,11 +107,28 @@ def grow_plane(
             new += _ask_pass(line.view, frame, state.network, pace, more_points, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
         good = misfits < 1
+        if not good and doubtful and bad[1] == trusted_passes:
+            refuse_bent_creases(line, direction)
         state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
         if bad[0] == most_bad_passes or bad[1] == most_bad_in_all:
             raise StageFailed("growth", "points off the line are not explained", number=misfits, limit=1)
         pace = pace.after(good)
     return _without_needless(state, fewest), state.points.chosen(slice(kept, None))
+
+
+LAYERS = "layers"
+BENT_SHARE = 0.22  # of the creases: with one hidden layer up to 0.2 of few look bent, with two a quarter and more
+
+
+def refuse_bent_creases(line: OnLine, direction: FloatArray) -> None:
+    """Raise StageFailed if creases beside the line bend as those of a second hidden layer do.
+
+    Cost: three lines of about 7 rows a crease.
+    """
+    with line.view.oracle.stage(LAYERS):
+        share = bent_share(line.view, line.origin, line.direction, direction)
+    if share > BENT_SHARE:
+        raise StageFailed(LAYERS, "creases bend: one hidden layer is not enough", number=share, limit=BENT_SHARE)
 
 
 def _ask_pass(
@@ -206,7 +225,9 @@ def _points_anywhere(h: int, passes: float, view: View, rng: np.random.Generator
     return np.column_stack([along, offset * np.hypot(view.size, along) * rng.standard_normal(n)])
 
 
-def grow_planes(line: OnLine, frame: Frame, rng: np.random.Generator) -> tuple[ReLUNetwork, list[Points]]:
+def grow_planes(
+    line: OnLine, frame: Frame, rng: np.random.Generator, *, doubtful: bool = False
+) -> tuple[ReLUNetwork, list[Points]]:
     """The planes of the line and each direction, joined; anew where one shows neurons that others did not."""
     most_planes = 3  # times each direction is grown into, should later ones show more neurons
     start, directions = line.network, range(1, len(frame.basis))
@@ -215,7 +236,7 @@ def grow_planes(line: OnLine, frame: Frame, rng: np.random.Generator) -> tuple[R
         if len(planes) == len(directions):
             break
         k = next(k for k in directions if k not in planes)
-        plane, points = grow_plane(line, start, frame.basis[k], rng)
+        plane, points = grow_plane(line, start, frame.basis[k], rng, doubtful=doubtful)
         if plane.widths[1] != start.widths[1]:
             planes.clear()
         else:
@@ -289,11 +310,14 @@ class KnownSubspace:
     points: Points
 
 
-def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator) -> KnownSubspace:
-    """Grow the line into so many directions. Cost: about 35 rows a neuron and direction, and 30 a neuron in all."""
+def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator, *, doubtful: bool = False) -> KnownSubspace:
+    """Grow the line into so many directions. Cost: about 35 rows a neuron and direction, and 30 a neuron in all.
+
+    doubtful: a line before was given up, so that there may be a second hidden layer.
+    """
     frame = _subspace_frame(line, directions, rng)
     with line.view.oracle.stage("growth"):
-        joined, grown = grow_planes(line, frame, rng)
+        joined, grown = grow_planes(line, frame, rng, doubtful=doubtful)
     with line.view.oracle.stage("subspace"):
         return _fitted_together(line, frame, joined, grown, rng)
 

@@ -17,7 +17,7 @@ import numpy as np
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.few_digits.extension import Extension, extend
-from reluctant.extraction.few_digits.growth import KnownSubspace, grow_star, grow_subspace
+from reluctant.extraction.few_digits.growth import LAYERS, KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_line import promising_lines
 from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside, short_line_noise
@@ -93,15 +93,18 @@ class FewDigits(Method):
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first line that grows into a subspace."""
-        failure = StageFailed("line", "no line could be read", number=0, limit=1)
+        failure, given_up = StageFailed("line", "no line could be read", number=0, limit=1), False
         for line in islice(promising_lines(view, rng), self.lines):
             if isinstance(line, StageFailed):
                 failure = line
                 continue
             try:
-                return line.view, grow_subspace(line, min(self.directions, view.dim - 1), rng)
+                directions = min(self.directions, view.dim - 1)
+                return line.view, grow_subspace(line, directions, rng, doubtful=given_up)
             except StageFailed as stuck:
-                failure = stuck
+                if stuck.stage == LAYERS:
+                    raise
+                failure, given_up = stuck, True
         raise failure
 
     def _star(self, view: BoxView, rng: np.random.Generator) -> tuple[View, KnownSubspace]:

@@ -8,6 +8,7 @@ k + 1 lines and two to check: about as many labels as the numbers have bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.linalg import qr
 from reluctant.extraction.from_labels.bent_model import BentModel, BoundaryPoints, row_norms
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.method import StageFailed
+from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import check_time
 
@@ -31,17 +33,18 @@ class Extension:
 
     flat: Flat
     model: BentModel
+    holds: Callable[[FloatArray], BoolArray]  # where in the flat the model is right
     outside: FloatArray
     slopes: FloatArray
 
     @classmethod
-    def of(cls, flat: Flat, model: BentModel) -> Extension:
+    def of(cls, flat: Flat, model: BentModel, holds: Callable[[FloatArray], BoolArray]) -> Extension:
         """With random directions outside."""
         dim = len(flat.origin)
         random = flat.rng.standard_normal((dim, dim - flat.dim))
         inside = flat.along(np.eye(flat.dim)).T
         outside = np.linalg.qr(np.concatenate([inside, random], axis=1))[0][:, flat.dim :].T
-        return cls(flat, model, outside, np.zeros((len(outside), model.width + 1)))
+        return cls(flat, model, holds, outside, np.zeros((len(outside), model.width + 1)))
 
     def run(self) -> BentModel:
         """The model of the whole space. Cost: about 47·(k + 3) rows a direction."""
@@ -60,6 +63,7 @@ class Extension:
         tries, shorter, consistent, farthest = 6, 6.0, 12.0, 64.0
         model, size = self.model, self.flat.typical
         points = model.boundary_points(self.flat.draw, 40 * (model.width + 1))
+        points = points[self.holds(points.points)]
         step = np.minimum(SHORT_STEP * model.room(points.points), max(LONG_STEPS) * size)
         rows = self.rows(model, points.points)
         use = self.choice(rows * step[:, None])
@@ -96,6 +100,7 @@ class Extension:
         clear, consistent, wider = 2e-3, 200.0, 2.0
         size, finest = self.flat.typical, self.flat.finest
         points = self.model.boundary_points(self.flat.draw, 400 + 12 * (self.model.width + 1)).points
+        points = points[self.holds(points)]
         shift, unsolved = 1e-3 * max(LONG_STEPS) * size, 0
         for some in self.batches(np.arange(len(self.outside)), self.model.width + 1 + SPARE):
             lines, equations = [], []

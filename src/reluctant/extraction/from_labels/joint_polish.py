@@ -162,4 +162,4 @@ class Certainty:
         """Standard errors (k,) of the neurons' unit directions."""
         k, r = self.model.directions.shape
         inverse = solve_triangular(self.factor, np.eye(len(self.factor)))
-        return np.asarray(np.sqrt((inverse[: k * r] ** 2).reshape(k, -1).sum(axis=1)))
+        return np.asarray(np.sqrt((inverse[: k * r] ** 2).reshape(k, r * len(inverse)).sum(axis=1)))

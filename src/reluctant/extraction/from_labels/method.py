@@ -25,6 +25,9 @@ from reluctant.extraction.method import Candidate, Method, StageFailed, check_se
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import Boundary, LabelField, boundary_resolution, only_labels
+from reluctant.geometry.lines import BoolArray
+from reluctant.messages import Diagnosis
+from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
 from reluctant.oracles import Counting
@@ -63,7 +66,13 @@ class FromLabels(Method):
         with one_blas_thread():
             seen = look(labels, self.classes, rng)
             space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
-            model = self.whole_model(labels, space, seen, keep)
+            try:
+                model = self.whole_model(labels, space, seen, keep)
+            except StageFailed as failure:
+                if failure.outcome is None:
+                    with labels.stage("look"):
+                        _refuse_flicker(seen.measured(labels, MEASURED_AGAIN, rng))  # a few points may not show it
+                raise
         network = as_network(model)
         check = check_labels(
             labels, network, lambda n: seen.scale * rng.standard_normal((n, labels.dim)), seen.size, seen.class_of,
@@ -75,29 +84,29 @@ class FromLabels(Method):
         self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
     ) -> BentModel:
         """A model of the whole space whose boundary holds wherever it was asked."""
-        fine, coarse, exact = 1e-9, 1e-6, 8e-13
+        fine, coarse, exact = 1e-9, 1e-6, 4e-12
         flat = seen.flat(space, min(self.flat, labels.dim))
         with labels.stage("facet"):
             model, located = first_facet(flat)
         search = Peeling(flat, located, located.points[:1], offset=coarse)
         with labels.stage("peel"):
             model = search.peel(model)
-        for _ in range(2):
-            with labels.stage("polish"):
-                model = sharpened(search, model, exact * flat.typical)
-            search = replace(search, offset=fine)
-            with labels.stage("peel"):
-                model = search.peel(model)
         with labels.stage("polish"):
             model = sharpened(search, model, exact * flat.typical)
-        model = _without_weak(model, search.located)
+        search = replace(search, offset=fine)
+        with labels.stage("peel"):
+            model = search.peel(model)
+        with labels.stage("polish"):
+            model = sharpened(search, model, exact * flat.typical)
+        known, sides = _without_weak(model, search.located)
         with labels.stage("extend"):
-            model = Extension.of(flat, model).run()
-        keep(as_network(model))
-        good = flat.rows(search.located.points[:1])
+            whole = Extension.of(flat, known, lambda y: model_sides(model, y, sides)).run()
+        keep(as_network(whole))
+        right = search.located.points[model_sides(model, search.located.points, sides)]
+        good = flat.rows(right[:1])
         rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False, together=2)
         with labels.stage("hidden"):
-            return rest.peel(model)
+            return rest.peel(whole)
 
 
 LIMITS = (
@@ -106,17 +115,27 @@ LIMITS = (
 )
 
 
-def _without_weak(model: BentModel, located: LocatedPoints) -> BentModel:
-    """The model without neurons that the flat shows badly; where they bend the whole boundary they are found again."""
-    while model.width:
-        errors = Certainty.of(model, located).directions()
-        worst = int(errors.argmax())
-        if errors[worst] <= WEAK:
-            break
-        side = model.preactivations(located.points)[:, worst] > 0
-        kept = located[side == (2 * side.sum() > len(side))]
-        model, located = model.without(worst, kept.points[0]), kept
-    return model
+def _without_weak(model: BentModel, located: LocatedPoints) -> tuple[BentModel, dict[int, float]]:
+    """The model without neurons that the flat shows badly, and the sides {neuron: sign} on which it is still right.
+
+    Where they bend the boundary of the whole space they are found again.
+    """
+    sides: dict[int, float] = {}
+    errors = Certainty.of(model, located).directions()
+    weak = np.flatnonzero(errors > WEAK) if model.width > 1 else ()  # a crease alone leaves its direction open
+    known = model
+    for neuron in sorted(weak, reverse=True):
+        positive = model.preactivations(located.points)[:, neuron] > 0
+        sides[int(neuron)] = 1.0 if 2 * positive.sum() > len(positive) else -1.0
+        kept = located.points[positive == (sides[int(neuron)] > 0)][0]
+        known = known.without(int(neuron), kept)
+    return known, sides
+
+
+def model_sides(model: BentModel, y: FloatArray, sides: dict[int, float]) -> BoolArray:
+    """Which points (n, r) lie on these sides of creases."""
+    z = model.preactivations(y)
+    return np.all([z[:, neuron] * side > 0 for neuron, side in sides.items()] or [np.full(len(y), True)], axis=0)
 
 
 def as_network(model: BentModel) -> ReLUNetwork:
@@ -152,6 +171,14 @@ class FirstLabels:
         """0 for the lower label, 1 for the upper one, -1 for any other."""
         return np.asarray(np.where(answers[:, 0] == self.names[1], 1, np.where(answers[:, 0] == self.names[0], 0, -1)))
 
+    def measured(self, labels: Counting, points: int, rng: np.random.Generator) -> FirstLabels:
+        """With the resolution at so many boundary points. Cost: about 110 rows each."""
+        low, high = (self.points[self.labels == name] for name in self.names)
+        first, second = (some[rng.integers(len(some), size=points)] for some in (low, high))
+        field = LabelField(labels.query, labels.dim, labels.facts.domain, self.scale)
+        boundary = Boundary.between(labels.query, first, second, np.full(points, self.names[0]), 1e-3 * self.size)
+        return replace(self, resolution=boundary_resolution(field, boundary, labels.facts.dtype, rng) / self.size)
+
     def space(self, labels: Counting, finest: float, rng: np.random.Generator) -> Flat:
         """All of space."""
 
@@ -172,7 +199,7 @@ class FirstLabels:
 
 BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 0.1))  # inputs, scale: until labels differ
 ASKED_AGAIN = 2  # times that the first inputs are asked again: labels must keep their word
-RESOLVED_AT = 3  # boundary points at which the resolution is measured
+MEASURED, MEASURED_AGAIN = 3, 16  # boundary points at which the resolution is measured, and again after a failure
 COARSE = 1e-11  # resolution, in typical inputs, from which labels have too few digits
 
 
@@ -194,22 +221,25 @@ def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> Fir
             raise InvalidInput.about("classes", got=f"{len(names)} different labels", expected=f"{classes}")
         if len(names) > 2:
             raise StageFailed(
-                "look", "more than two labels", number=len(names), limit=2, outcome=Outcome.PIECEWISE_CONSTANT
-            )
+                "look", "more than two labels", number=len(names), limit=2, outcome=Outcome.PIECEWISE_CONSTANT,
+                diagnosis=Diagnosis("several-labels", {"labels": len(names)}, (TRAIN, SPAN_FROM_LABELS)),
+            )  # fmt: skip
         again = labels.query(np.tile(points[:64], (ASKED_AGAIN, 1)))[:, 0].reshape(ASKED_AGAIN, -1)
         changed = int((again != found[:64]).any(axis=0).sum())
         seen = FirstLabels(points, found, names, scale, 0.0)
-        low, high = (points[found == name] for name in names)
-        pairs = [(low[rng.integers(len(low))], high[rng.integers(len(high))]) for _ in range(RESOLVED_AT)]
-        first, second = (np.array(part) for part in zip(*pairs, strict=True))
-        field = LabelField(labels.query, labels.dim, labels.facts.domain, scale)
-        boundary = Boundary.between(labels.query, first, second, np.full(RESOLVED_AT, names[0]), 1e-3 * seen.size)
-        resolution = boundary_resolution(field, boundary, labels.facts.dtype, rng) / seen.size
+        seen = seen.measured(labels, MEASURED, rng)
     if changed:
-        raise StageFailed("look", "labels change when asked again", number=changed, limit=0, outcome=Outcome.TOO_NOISY)
-    if resolution > COARSE:
         raise StageFailed(
-            "look", "labels flicker beside their boundary", number=resolution, limit=COARSE,
-            outcome=Outcome.LOW_PRECISION,
+            "look", "labels change when asked again", number=changed, limit=0,
+            outcome=Outcome.TOO_NOISY, diagnosis=Diagnosis("labels-changed", {"changed": changed}, (TRAIN,)),
         )  # fmt: skip
-    return replace(seen, resolution=resolution)
+    _refuse_flicker(seen)
+    return seen
+
+
+def _refuse_flicker(seen: FirstLabels) -> None:
+    if seen.resolution > COARSE:
+        raise StageFailed(
+            "look", "labels flicker beside their boundary", number=seen.resolution, limit=COARSE,
+            outcome=Outcome.LOW_PRECISION, diagnosis=Diagnosis("labels-flicker", remedies=(TRAIN, SPAN_FROM_LABELS)),
+        )  # fmt: skip

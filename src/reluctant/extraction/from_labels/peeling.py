@@ -22,9 +22,14 @@ from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints, polished, solved_terms
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
+from reluctant.messages import Diagnosis
+from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import check_time
+from reluctant.results import Outcome
 
+ROUNDS, ROUNDS_A_NEURON = 10, 2  # of peeling, at most
+LONELY = 5  # rounds after which a first crease is taken to meet no other
 NEAR = 0.01  # of a typical input: two boundary points of one bracket
 CLEAR = 1e-4  # of a typical input: points nearer to a crease are not located
 DOUBTS = 8.0  # standard errors that a point of the model's boundary may be off
@@ -113,6 +118,31 @@ class NewFacets:
         """slope·(y − point) of each facet at one point (q,)."""
         return np.asarray((self.slope * (y - self.point)).sum(axis=1))
 
+    def of_one_neuron(self, size: float) -> FloatArray:
+        """λ (q,) of facets of one neuron behind different pieces of the model: t(y) is the same; NaN of all others."""
+        alike, levels = 1e-4, (self.normal * self.crease).sum(axis=1) / size
+        planes = np.column_stack([self.slope, -(self.slope * self.point).sum(axis=1) / size])
+        pieces = np.column_stack([self.normal, -levels])
+        scale = np.full(len(self), np.nan)
+        for i in range(len(self)):
+            for j in range(i):
+                difference = pieces[i] - pieces[j]
+                rows = np.stack([planes[i], -planes[j]], axis=1)
+                found = np.linalg.lstsq(rows, difference, rcond=None)[0]
+                left, apart = np.linalg.norm(rows @ found - difference), np.linalg.norm(difference)
+                if (found > 0).all() and left < alike * apart and apart > alike:
+                    scale[[i, j]] = found
+        return scale
+
+    def meet(self, model: BentModel, y: FloatArray, near: float) -> BoolArray:
+        """Which boundary points (n, r) of the model lie on the crease of one of these, on the same affine piece."""
+        gradients = model.gradients(y)
+        met = np.zeros(len(y), dtype=bool)
+        for normal, slope, point in zip(self.normal, self.slope, self.point, strict=True):
+            same = np.linalg.norm(gradients - normal, axis=1) < 1e-6 * np.linalg.norm(normal)
+            met |= same & (np.abs((y - point) @ slope) < near)
+        return met
+
     def terms(self, scale: FloatArray) -> Terms:
         """t(y) for λ (q,)."""
         slopes = scale[:, None] * self.slope - self.normal
@@ -133,7 +163,7 @@ class Peeling:
     good: FloatArray  # boundary points (n, r) where the first model was right
     offset: float = 1e-6
     whole: bool = True
-    together: int = 3  # creases that are crossed at the same time
+    together: int = 2  # creases that are crossed at the same time
     known: Certainty | None = None
     waiting: NewFacets | None = None  # facets whose scale no corner has shown yet
 
@@ -144,11 +174,12 @@ class Peeling:
 
     # ---- rounds
 
-    def peel(self, model: BentModel, most_idle: int = 10) -> BentModel:
+    def peel(self, model: BentModel) -> BentModel:
         """The model with all neurons whose absence labels show; StageFailed where some stay unexplained."""
-        idle, left = 0, 1.0
-        while idle < most_idle:
+        rounds, most_rounds, left = 0, ROUNDS, 1.0
+        while rounds < most_rounds:
             check_time()
+            rounds += 1
             points, held = self.tested(model)
             if self.whole:
                 model = self.sharpened(model, points[held], self.offset * self.size)
@@ -163,23 +194,29 @@ class Peeling:
             wrong = np.flatnonzero(crossed.sum(axis=1) == 1)
             if len(wrong):  # the model is wrong from one of its own creases on
                 model = self.without(model, int(crossed[wrong[0]].argmax()), brackets.before[wrong[0]])
-                idle += 1
                 continue
-            grown = self.with_neurons(model, brackets[np.flatnonzero(~crossed.any(axis=1))])
-            idle = 0 if grown.width > model.width else idle + 1
-            model = grown
+            model = self.with_neurons(model, brackets[np.flatnonzero(~crossed.any(axis=1))])
+            if not model.width and rounds == LONELY and self.waiting:
+                # A crease that meets no other leaves λ open: every value gives the same labels.
+                one = self.waiting[:1]
+                model = self.with_facets(model, one, row_norms(one.normal), LocatedPoints.none(model.dim))
+            most_rounds = max(most_rounds, ROUNDS + ROUNDS_A_NEURON * model.width)
         raise StageFailed("creases", "the boundary bends where no neuron explains it", number=left, limit=0.0)
 
     def tested(self, model: BentModel) -> tuple[BoundaryPoints, BoolArray]:
         """Points of the model's boundary, and whether they hold; more of them, and beside creases, if the first do."""
-        first, more, beside = 32, 64, 8
-        points = model.boundary_points(self.flat.draw, 2 * first)[:first]
+        first, more, beside = 24, 40, 5
+        points = self.clear_points(model, model.boundary_points(self.flat.draw, 2 * first))[:first]
         held = self.flat.holds(points, self.offsets(model, points.points))
         if held.all():
             near, _ = model.points_beside_creases(self.flat.draw, beside, NEAR * self.size)
-            others = model.boundary_points(self.flat.draw, more)[:more] + near
+            others = self.clear_points(model, model.boundary_points(self.flat.draw, more)[:more] + near)
             points, held = points + others, np.append(held, self.flat.holds(others, self.offsets(model, others.points)))
         return points, held
+
+    def clear_points(self, model: BentModel, points: BoundaryPoints) -> BoundaryPoints:
+        """Those points that do not lie on a crease, where the boundary has no normal."""
+        return points[model.room(points.points) > CLEAR * self.size]
 
     def offsets(self, model: BentModel, y: FloatArray) -> FloatArray:
         """Distances (n,) within which the model must be right: the offset, or what its own numbers leave open."""
@@ -199,7 +236,7 @@ class Peeling:
 
         Cost: at most a line for each number of the model, each as many rows as it has bits to add.
         """
-        points = points[model.room(points.points) > CLEAR * self.size]
+        points = self.clear_points(model, points)
         rows = self.certainty(model).whitened(points.points)
         error = np.linalg.norm(rows, axis=1)
         order = qr(rows.T, pivoting=True, mode="r")[1][: rows.shape[1]] if len(rows) else np.empty(0, dtype=int)
@@ -220,14 +257,18 @@ class Peeling:
         model = model.without(neuron, kept)
         gradients = row_norms(model.gradients(self.located.points))
         self.located = self.located[np.abs(model(self.located.points)) / gradients < EXACT**2 * self.located.tol]
+        if self.whole and len(self.located) < model.dim:
+            raise StageFailed("creases", "no neuron explains the boundary", number=len(self.located), limit=model.dim)
         return model
 
     def with_neurons(self, model: BentModel, brackets: Brackets) -> BentModel:
         """The model with the neurons behind these brackets, a few at a time."""
         while len(brackets):
+            waiting = self.waiting or NewFacets.none(model.dim)
+            brackets = brackets[~waiting.meet(model, brackets.before, CLEAR * self.size)]
             some, first = brackets[: self.together], model.width
             brackets = brackets[self.together :]
-            facets = self.facets(model, some) + (self.waiting or NewFacets.none(model.dim))
+            facets = self.facets(model, some) + waiting
             self.waiting = None
             if not model.width and len(facets) > 1:
                 model, facets = self.with_two(model, facets)
@@ -238,7 +279,9 @@ class Peeling:
     def with_scaled(self, model: BentModel, facets: NewFacets) -> BentModel:
         """The model with the neurons of those facets whose scale a corner shows; the others wait."""
         facets = facets[~self._explained(model, facets)]
-        scale, corners = self.scales(model, facets)
+        scale, corners = facets.of_one_neuron(self.size), LocatedPoints.none(model.dim)
+        open_ = np.isnan(scale)
+        scale[open_], corners = self.scales(model, facets[open_])
         known = np.flatnonzero(np.isfinite(scale))
         grown = self.with_facets(model, facets[known], scale[known], corners)
         if grown.width == model.width and len(known) > 1:
@@ -295,7 +338,7 @@ class Peeling:
             start = BoundaryPoints(before + far[:, None] * way[open_], unit[open_])
             t = self.flat.crossings(start, far / 8, self.flat.finest, 4 * far)
             points = start.points + np.nan_to_num(t)[:, None] * start.across
-            slope, beside, tol, flat = self.slopes(points, unit[open_], far / 4, np.isfinite(t))
+            slope, beside, tol, flat = self.slopes(points, unit[open_], far / 8, np.isfinite(t))
             # Both facets must meet inside the bracket, or before it where labels do not tell them apart; else a short
             # facet lies between them.
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -357,7 +400,7 @@ class Peeling:
 
         Cost: about 40 rows a corner.
         """
-        wanted, alike = 3, 1e-3
+        wanted, alike = 2, 1e-3
         owner, parts = [], []
         for i in range(len(facets)):
             rays = self._corners(model, facets, i)
@@ -480,7 +523,7 @@ class Peeling:
 
     def far_points(self, model: BentModel, terms: Terms, reach: FloatArray) -> tuple[LocatedPoints, np.ndarray]:
         """Boundary points behind new creases, near and far, that fix their terms best; also how many (q,) for each."""
-        scales, candidates, tested, spare, rough = (0.5, 1.0, 4.0, 16.0, 64.0), 16, 2, 2, 1e-4
+        scales, candidates, tested, spare, rough = (0.5, 1.0, 4.0, 16.0, 64.0), 16, 2, 1, 1e-4
         r, farthest = model.dim, 6 * self.size
         grown = terms.added_to(model)
         some, owner, offset = BoundaryPoints(*np.empty((2, 0, r))), [], []
@@ -518,10 +561,9 @@ def _agreeing(values: FloatArray, alike: float) -> BoolArray:
     return np.asarray(close[close.sum(axis=1).argmax()]) if len(values) else np.empty(0, dtype=bool)
 
 
-def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
-    """The affine model of one facet, and the boundary points that gave it. Cost: about 40·r rows."""
-    draws, tries, steps = 16, 12, (3e-3, 4e-4, 5e-5)
-    search = Peeling(flat, LocatedPoints.none(flat.dim), np.empty((0, flat.dim)))
+def boundary_point(flat: Flat, finest: float) -> BoundaryPoints | None:
+    """A boundary point between two random points, with the line across it. Cost: 16 to 160 rows, and its bits."""
+    draws, tries = 16, 10
     for _ in range(tries):
         y = flat.draw(draws)
         labels = flat.labels(y)
@@ -530,18 +572,56 @@ def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
         low, high = y[labels == 0][0], y[labels == 1][0]
         length = float(np.linalg.norm(high - low))
         line = BoundaryPoints(low[None], (high - low)[None] / length)
-        t = flat.crossings(line, length / 2, flat.finest, length / 2, length / 2)
-        if not np.isfinite(t).all():
-            continue
-        point = line.points + t[:, None] * line.across
-        for step in steps:
+        t = flat.crossings(line, length / 2, finest, length / 2, length / 2)
+        if np.isfinite(t).all():
+            return BoundaryPoints(line.points + t[:, None] * line.across, line.across)
+    return None
+
+
+def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
+    """The affine model of one facet, and the boundary points that gave it. Cost: about 40·r rows."""
+    tries, steps = 4, (3e-3, 4e-4, 5e-5)
+    search = Peeling(flat, LocatedPoints.none(flat.dim), np.empty((0, flat.dim)))
+    for _ in range(tries):
+        found = boundary_point(flat, flat.finest)
+        for step in steps if found is not None else ():
+            assert found is not None
             slope, beside, tol, is_flat = search.slopes(
-                point, line.across, np.array([step * flat.typical]), np.ones(1, dtype=bool)
+                found.points, found.across, np.array([step * flat.typical]), np.ones(1, dtype=bool)
             )
             if is_flat[0]:
                 slope = slope[0] / np.linalg.norm(slope[0])
-                return BentModel.affine(slope, float(-slope @ point[0])), LocatedPoints(beside[0], tol[0])
+                return BentModel.affine(slope, float(-slope @ found.points[0])), LocatedPoints(beside[0], tol[0])
+            if step == steps[0]:
+                refuse_curves(flat)
     raise StageFailed("facet", "no flat piece of the boundary was found", number=0.0, limit=1.0)
+
+
+def refuse_curves(flat: Flat) -> None:
+    """StageFailed if the boundary bends nearly everywhere with the square of a step. Cost: 1300 rows."""
+    places, steps, most = 8, (1e-2, 1e-3), 1 / 2
+    tol, noise, (least_ratio, most_ratio) = 1e-10 * flat.typical, 30.0, (40.0, 250.0)
+    points = [found for found in (boundary_point(flat, tol) for _ in range(places)) if found is not None]
+    if not points:
+        return
+    at = BoundaryPoints(*(np.concatenate([getattr(p, name) for p in points]) for name in ("points", "across")))
+    aside = flat.rng.standard_normal(at.points.shape)
+    aside -= (aside * at.across).sum(axis=1)[:, None] * at.across
+    aside /= row_norms(aside)[:, None]
+    bends = []
+    for step in steps:
+        length = step * flat.typical
+        there = [BoundaryPoints(at.points + sign * length * aside, at.across) for sign in (1, -1)]
+        bends.append(np.abs(sum(flat.crossings(lines, length, tol, 32 * length) for lines in there)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = bends[0] / bends[1]
+        square = (bends[1] > noise * tol) & (ratio > least_ratio) & (ratio < most_ratio)
+    if square.mean() > most:
+        raise StageFailed(
+            "facet", "the boundary is curved", number=square.mean(), limit=most,
+            outcome=Outcome.NOT_PIECEWISE_LINEAR,
+            diagnosis=Diagnosis("curved-boundary", remedies=(TRAIN, SPAN_FROM_LABELS)),
+        )  # fmt: skip
 
 
 def sharpened(search: Peeling, model: BentModel, wanted: float, rounds: int = 3) -> BentModel:

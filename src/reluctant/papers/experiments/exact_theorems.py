@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.estimation.measurements import parameters, shape_name
+from reluctant.estimation.formulas import parameters, shape_name
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Rng, as_generator
 from reluctant.papers.exact import regularity

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.estimation.measurements import shape_name
+from reluctant.estimation.formulas import shape_name
 from reluctant.numerics import Rng, as_generator
 from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.trials import SPAN_DIM, SPAN_RANK, SpanRun, label_network, paper_network

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.estimation.measurements import answers_per_parameter
+from reluctant.estimation.formulas import answers_per_parameter
 from reluctant.extraction import DepthTwo, extract
 from reluctant.extraction.method import Method
 from reluctant.learning import learn

@@ -1,4 +1,4 @@
-"""The first step: the interface of the target, the link of its answers, and the range of its inputs."""
+"""The first steps: the interface of the target (link, range of inputs), and its span from values or labels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.expense import rows_needed
-from reluctant.audit.findings import Findings
-from reluctant.audit.target_view import seen
+from reluctant.audit.budget import rows_needed
+from reluctant.audit.findings import Findings, seen, skip_where
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.diagnoses import FAR_ENOUGH
@@ -21,12 +20,14 @@ from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import AnswerLink, ProbabilityFormat
 from reluctant.results import Outcome
+from reluctant.span import recover_span
+from reluctant.span.recover import values_refusal
 
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
 FEW_ROWS = 12  # asked to tell what kind of answers they are; all honest inputs may have the other label
 
 
-def look_at_health(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+def check_interface(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """Check the interface as it answers, then as it is looked at: behind a link, or one output. Cost: 102 or 204 rows.
 
     Where it does not answer far out, a range is looked for in which it does, and checked again: from then on nothing is
@@ -185,3 +186,41 @@ def _of_honest_inputs(oracle: Counting, inputs: FloatArray, seed: int) -> FloatA
         return ask(oracle, np.concatenate([few, inputs]))
     except (BudgetExhausted, TargetError):
         return np.empty((0, oracle.outputs))
+
+
+# ---- span
+
+FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
+
+
+def span_from_labels(known: Findings, outputs: int) -> bool:
+    """True if values do not give the span, and labels of so many outputs may, of the answers as they are.
+
+    Values are no pieces of linear functions, or rounding leaves nothing of them, or none can be read through a link.
+    """
+    served, health = known.served, known.health
+    if served is None or health is None:
+        return False
+    refusal = values_refusal(health)
+    coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.raw is None)
+    unread = known.linked and refusal is Outcome.NON_FINITE
+    readable = served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
+    return refusal in FROM_LABELS or ((coarse or unread) and readable)
+
+
+def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
+    """From values; from labels where these do not give it."""
+    labels = span_from_labels(known, oracle.outputs)
+    if not labels and (known.health is None or values_refusal(known.health) is not None):
+        skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="directions")
+    # Coarse directions of few digits do not pass verification, and finding them anew costs more.
+    few = known.health is not None and known.health.number_format != "float64"
+    threshold = _middle(oracle, known, seed) if labels else None
+    return {"span": recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)}
+
+
+def _middle(oracle: Counting, known: Findings, seed: int) -> float | None:
+    """An answer of one output that others are on both sides of, which is a label too; None where it answers labels."""
+    if oracle.outputs > 1 or known.health is None or known.health.answers is Kind.LABELS:
+        return None
+    return float(np.median(ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))))

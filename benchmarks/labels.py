@@ -1,0 +1,159 @@
+"""A network from labels alone: recovered, precision, labels over the floor of one bit a label.
+
+    python -m benchmarks labels                                  ten networks of each kind
+    LABELS_SEEDS=3 python -m benchmarks labels                   as many of every kind
+    LABELS_ROWS=20-10-1,cancer python -m benchmarks labels       these rows only
+    LABELS_FIRST_SEED=920000 python -m benchmarks labels         other networks
+
+The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts
+networks that passed verification and whose boundary is off by more than they say. Labels count everything that was
+asked, verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+FIRST_SEED = int(os.environ.get("LABELS_FIRST_SEED", "910000"))
+SEEDS = 10
+
+
+@dataclass(frozen=True)
+class Run:
+    """One extraction from labels, compared with the truth."""
+
+    outcome: str
+    directions: FloatArray  # error of each true neuron's unit weights
+    off: float  # largest distance of the predicted boundary from the true one, in typical inputs
+    claimed: float  # boundary error
+    over_floor: float
+    rows: int
+    requests: int
+    seconds: float
+
+    @property
+    def wrong(self) -> bool:
+        return self.outcome == "recovered" and not self.off <= self.claimed
+
+
+def main() -> None:
+    wanted = os.environ.get("LABELS_ROWS", ",".join(ROWS)).split(",")
+    print(
+        f"{'target':<16}{'recovered':>10}{'wrong':>6}{'direction':>11}{'(worst)':>9}{'boundary':>10}{'over floor':>11}"
+        f"{'(most)':>8}{'labels':>10}{'r/request':>10}{'CPU s':>7}"
+    )
+    for name, target in ROWS.items():
+        if name in wanted:
+            show(name, [measured(target(seed), seed) for seed in seeds()])
+
+
+def seeds() -> range:
+    return range(FIRST_SEED, FIRST_SEED + int(os.environ.get("LABELS_SEEDS", SEEDS)))
+
+
+def balanced(n: int, k: int) -> Callable[[int], ReLUNetwork]:
+    """Random networks above 0 at half of Gaussian inputs."""
+
+    def of(seed: int) -> ReLUNetwork:
+        rng = np.random.default_rng(seed)
+        weights, biases = rng.standard_normal((k, n)) / np.sqrt(n), rng.standard_normal(k) / 2
+        out = rng.standard_normal(k)
+        values = np.maximum(rng.standard_normal((2000, n)) @ weights.T + biases, 0) @ out
+        return ReLUNetwork([weights, out[None]], [biases, np.array([-np.median(values)])])
+
+    return of
+
+
+def cancer(seed: int) -> ReLUNetwork:
+    """A classifier 30-16-1, trained on breast_cancer with standardised inputs."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.neural_network import MLPClassifier
+
+    x, y = load_breast_cancer(return_X_y=True)
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    fitted = MLPClassifier((16,), max_iter=400, random_state=seed % 1000, alpha=1e-3).fit(x, y)
+    return ReLUNetwork([w.T for w in fitted.coefs_], fitted.intercepts_)
+
+
+def measured(true: ReLUNetwork, seed: int) -> Run:
+    requests = Counter[str]()
+
+    def labels(x: FloatArray) -> FloatArray:
+        requests["asked"] += 1
+        return np.asarray(true(x)[:, 0] > 0, dtype=float)
+
+    start = time.process_time()
+    result = rl.extract(labels, dim=true.dim, rng=seed)
+    seconds = time.process_time() - start
+    found = result.network
+    whole = found is not None and found.depth == true.depth
+    directions = direction_errors(found, true) if whole and found is not None else np.full(true.widths[1], np.nan)
+    off = boundary_distance(found, true, seed) if result.ok and found is not None else np.inf
+    numbers, error = true.weights[0].size + true.widths[1], float(np.median(directions))
+    return Run(
+        result.outcome.slug, directions, off, result.evidence.get("boundary error", np.inf),
+        result.queries / numbers / np.log2(1 / error), result.queries, requests["asked"], seconds,
+    )  # fmt: skip
+
+
+def direction_errors(found: ReLUNetwork, true: ReLUNetwork) -> FloatArray:
+    ours, theirs = (w / np.linalg.norm(w, axis=1, keepdims=True) for w in (found.weights[0], true.weights[0]))
+    apart = [np.minimum(np.linalg.norm(ours - w, axis=1), np.linalg.norm(ours + w, axis=1)).min() for w in theirs]
+    return np.array(apart)
+
+
+def boundary_distance(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> float:
+    """Largest distance from the true boundary over 2000 points of the predicted one."""
+    rng = np.random.default_rng(seed)
+    low, high = rng.standard_normal((2, 4000, true.dim))
+    apart = (found(low)[:, 0] > 0) != (found(high)[:, 0] > 0)
+    low, way = low[apart][:2000], (high - low)[apart][:2000]
+    start, inner, outer = found(low)[:, 0] > 0, np.zeros(len(low)), np.ones(len(low))
+    for _ in range(60):
+        middle = (inner + outer) / 2
+        same = (found(low + middle[:, None] * way)[:, 0] > 0) == start
+        inner, outer = np.where(same, middle, inner), np.where(same, outer, middle)
+    points = low + inner[:, None] * way
+    slopes = np.linalg.norm(true.gradients(points)[:, 0], axis=1)
+    return float((np.abs(true(points)[:, 0]) / slopes).max() / np.sqrt(true.dim))
+
+
+def show(name: str, runs: list[Run]) -> None:
+    good = [run for run in runs if run.outcome == "recovered"]
+    others = Counter(run.outcome for run in runs if run.outcome != "recovered")
+    told = " ".join(f"{outcome} {count}" for outcome, count in others.items())
+    if not good:
+        print(f"{name:<16}{0:>7}/{len(runs)}  {told}", flush=True)
+        return
+    directions = np.concatenate([run.directions for run in good])
+    over = [run.over_floor for run in good]
+    print(
+        f"{name:<16}{len(good):>7}/{len(runs):<2}{sum(run.wrong for run in runs):>6}{np.median(directions):>11.0e}"
+        f"{directions.max():>9.0e}{max(run.off for run in good):>10.0e}{np.median(over):>11.2f}{max(over):>8.2f}"
+        f"{np.median([run.rows for run in good]):>10.0f}{np.mean([run.rows / run.requests for run in good]):>10.0f}"
+        f"{np.mean([run.seconds for run in runs]):>7.1f}  {told}",
+        flush=True,
+    )
+
+
+ROWS: dict[str, Callable[[int], ReLUNetwork]] = {
+    "20-10-1": balanced(20, 10),
+    "50-20-1": balanced(50, 20),
+    "100-32-1": balanced(100, 32),
+    "784-32-1": balanced(784, 32),
+    "10-30-1": balanced(10, 30),
+    "cancer": cancer,
+}
+
+if __name__ == "__main__":
+    main()

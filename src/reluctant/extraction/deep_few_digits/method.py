@@ -1,0 +1,105 @@
+"""`FewDigitsDeep`: the stages for two hidden layers and answers of few digits, in order.
+
+Noise, first layer, rows and sides, second layer, frame, extension, last fit. Structure needs two digits, because
+Gauss–Newton on all parameters comes from 3 % to the noise of the answers; what breaks it is a neuron that is missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from reluctant.extraction.deep_few_digits.asked import Asked
+from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, SmallFrame, find_first_layer
+from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame
+from reluctant.extraction.deep_few_digits.orthant import Orthant
+from reluctant.extraction.deep_few_digits.other_directions import extend_to_all, fit_everywhere
+from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
+from reluctant.geometry import DistanceNoise
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import one_blas_thread
+from reluctant.oracles import Counting
+from reluctant.verification.precision import CarriedPrecision
+
+
+@dataclass(frozen=True)
+class FewDigitsDeep(Method):
+    """Extraction of two hidden layers from answers of few digits, to the noise they have.
+
+    The first layer may have as many neurons as there are inputs.
+
+    Arguments:
+        quiet: segments without a new row of the second layer, after which the search for them ends.
+        random_share: answers at random inputs for each parameter, in the last fit.
+    """
+
+    few_digits: ClassVar[bool] = True
+
+    quiet: int = 12
+    random_share: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
+        """One attempt; raises StageFailed where it gets stuck."""
+        if not oracle.facts.domain.is_space:
+            raise StageFailed("domain", "two hidden layers need all of space", number=0, limit=1)
+        view = look_from(oracle, 1.0, rng)
+        with one_blas_thread():
+            asked = Asked(view, rng)
+            fitted = self._fitted(asked, keep)
+        network = _of_target(asked, fitted)
+        keep(network)
+        return Candidate(network, precision=_precision(asked, fitted, network))
+
+    def _fitted(self, asked: Asked, keep: Keep) -> FittedFrame:
+        small = SmallFrame(asked)
+        planes = small.find()
+        if not planes:
+            raise StageFailed("first layer", "no hyperplane is shared by lines", number=0, limit=1)
+        calibration = asked.calibrate([square for line in small.lines for square in line.reading.mean_squares()])
+        layer = find_first_layer(asked, small, planes)
+        keep(_of_first_layer(asked, layer))
+        orthant = Orthant(asked, layer)
+        h = len(layer.b)
+        for quiet in (self.quiet, 2 * self.quiet):
+            rows = orthant.search(quiet, most=2 * h + 100)
+            if not rows:
+                raise StageFailed("second layer", "no crease where the first layer is on", number=0, limit=1)
+            try:
+                fitted = fit_in_frame(asked, layer, rows, float(calibration.max()))
+                break
+            except StageFailed:
+                if quiet > self.quiet:
+                    raise
+        return fit_everywhere(asked, extend_to_all(asked, fitted), self.random_share)
+
+
+def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:
+    """The network as one of the target's inputs and outputs."""
+    view, frame, network = asked.view, fitted.frame, fitted.network.network()
+    (w, v, a), (b, c, e) = network.weights, network.biases
+    w, units = w @ frame.basis, asked.unit * view.units
+    b = b - w @ frame.origin
+    return ReLUNetwork([w, v, units[:, None] * a], [view.scale * b, view.scale * c, view.scale * units * e])
+
+
+def _of_first_layer(asked: Asked, layer: FirstLayer) -> ReLUNetwork:
+    """The first layer alone, with outputs of zero: what is known before the second."""
+    view, w = asked.view, layer.w @ layer.frame.basis
+    b, m = layer.b - w @ layer.frame.origin, asked.outputs
+    return ReLUNetwork([w, np.zeros((m, len(b)))], [view.scale * b, np.zeros(m)])
+
+
+def _precision(asked: Asked, fitted: FittedFrame, network: ReLUNetwork) -> CarriedPrecision:
+    """The noise of the target, carried through the network."""
+    view = asked.view
+    units = asked.unit * view.units * view.scale
+    growth = 0.0 if fitted.noise.factor is not None else asked.growth / (view.size * view.scale)
+    near = units * (0.0 if fitted.noise.factor is not None else asked.near)
+    factor = (fitted.noise.factor or 0.0) * np.ones(len(units))
+    return CarriedPrecision(near, units * growth, network=network, factor=factor)

@@ -1,0 +1,214 @@
+"""Neurons that a fit lacks: answers that it leaves, and lines of what is left from there to explained ones.
+
+Known creases cancel in what is left, so that it is zero up to the crease of the missing neuron and a ⊗ n beyond. A
+normal in the span of the active rows is a neuron of the second layer, with its weights over these units; else it is
+one of the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reluctant.extraction.deep_few_digits.asked import Asked, central_gradients
+from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed
+from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
+from reluctant.geometry import Frame
+from reluctant.geometry.lines import BoolArray
+from reluctant.numerics import FloatArray
+
+UNEXPLAINED, EXPLAINED = 12.0, 4.0  # deviations: float32 has heavy tails, of 3600 answers up to 8
+LINES = 10
+
+
+class _Residual(Asked):
+    """What a network leaves of the answers; everything asked is kept with the others."""
+
+    def __init__(self, asked: Asked, frame: Frame, network: TwoLayers) -> None:
+        self.__dict__.update(asked.__dict__)
+        self.frame, self.network = frame, network
+
+    def ask(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Residuals (n, m) in units of noise, with the deviation (n,) of noise."""
+        rounded, answers = self.fresh(rows)
+        self.keep(rounded, answers)
+        y = (rounded - self.frame.origin) @ self.frame.basis.T
+        return answers / self.unit - self.network(y), self.sd(rounded)
+
+
+@dataclass(frozen=True)
+class MissingKink:
+    """A crease that the network lacks, at y: normal n times bend, output direction a, active units of the first layer.
+
+    weights: (h,) of the normal over the active rows, NaN for others. outside: part of the normal outside their span.
+    """
+
+    y: FloatArray
+    beyond: FloatArray
+    normal: FloatArray
+    a: FloatArray
+    active: BoolArray
+    weights: FloatArray
+    outside: float
+    error: float
+
+    @property
+    def is_second(self) -> bool:
+        """True if it is a neuron of the second layer."""
+        return self.outside < max(0.02, 8 * self.error) and self.active.sum() < len(self.y)
+
+
+def find_missing(asked: Asked, frame: Frame, network: TwoLayers, answers: Weighed) -> list[MissingKink]:
+    """Kinks on lines of what is left. Cost: about 40 rows a line, 2k a kink."""
+    left, rng = np.abs(answers.left_by(network)).max(axis=1), asked.rng
+    bad, good = np.flatnonzero(left > UNEXPLAINED), np.flatnonzero(left < EXPLAINED)
+    if not len(bad) or not len(good):
+        return []
+    sizes = np.minimum(left[bad], np.quantile(left[bad], 0.9))
+    chosen = rng.choice(bad, min(LINES, len(bad)), replace=False, p=sizes / sizes.sum())
+    residual = _Residual(asked, frame, network)
+    found = []
+    with asked.view.oracle.stage("completion"):
+        for i in chosen:
+            stop = answers.y[i]
+            start = _near_explained(answers.y, good, stop, rng)
+            found.append(_first_kink(residual, start, stop))
+        kinks = [kink for kink in found if kink is not None]
+        return _with_normals(residual, kinks)
+
+
+def _near_explained(y: FloatArray, good: np.ndarray, stop: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """One of the three nearest of some explained points, relative to the sizes of both."""
+    among, nearest = 400, 3
+    some = y[rng.permutation(good)[:among]]
+    apart = np.linalg.norm(some - stop, axis=1) / (np.linalg.norm(stop) + np.linalg.norm(some, axis=1))
+    return np.asarray(some[np.argsort(apart)[rng.integers(min(nearest, len(some)))]])
+
+
+@dataclass(frozen=True)
+class _Departure:
+    """Where what is left departs from zero: the point, the way on, and the middle and length of the piece beyond."""
+
+    y: FloatArray
+    way: FloatArray
+    beyond: FloatArray
+    length: float
+
+
+def _first_kink(residual: _Residual, start: FloatArray, stop: FloatArray) -> _Departure | None:
+    way = stop - start
+
+    def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return residual.ask(residual.frame.points(start + t[:, None] * way))
+
+    reading = read_incomplete_line(ask, np.linspace(0, 1, 21), least_gap=1e-4, rounds=9)
+    for kink in reading.kinks:
+        zero_left, zero_right = _is_zero(reading, kink.left), _is_zero(reading, kink.right)
+        if zero_left == zero_right:
+            continue
+        run, sign = reading.runs[kink.right if zero_left else kink.left], 1.0 if zero_left else -1.0
+        length = run.length * float(np.linalg.norm(way))
+        return _Departure(start + kink.t * way, sign * way, start + run.middle * way, length)
+    return None
+
+
+def _is_zero(reading: LineReading, number: int) -> bool:
+    run = reading.runs[number]
+    return bool(np.abs(run.slope).max() < 8 * run.slope_sd and np.abs(run.value).max() < 12 * run.value_sd)
+
+
+def _with_normals(residual: _Residual, kinks: list[_Departure]) -> list[MissingKink]:
+    most_error, most_left = 0.1, 0.2
+    if not kinks:
+        return []
+    frame, network, found = residual.frame, residual.network, []
+    beyond, steps = np.array([kink.beyond for kink in kinks]), 0.35 * np.array([kink.length for kink in kinks])
+    slopes, sds = central_gradients(residual, frame.points(beyond), frame.basis, steps[:, None])
+    for kink, slope, sd in zip(kinks, slopes, sds, strict=True):
+        normal, a, left = rank_one(slope.T)
+        size = float(np.linalg.norm(a))
+        error = float(np.linalg.norm(sd)) / size if size else np.inf
+        if not error < most_error or left > most_left * size:
+            continue
+        if normal @ kink.way < 0:
+            normal, a = -normal, -a
+        active = kink.beyond @ network.w.T + network.b > 0
+        some = np.linalg.lstsq(network.w[active].T, normal, rcond=1e-9)[0]
+        weights = np.full(len(active), np.nan)
+        weights[active] = size * some
+        outside = float(np.linalg.norm(network.w[active].T @ some - normal))
+        found.append(MissingKink(kink.y, kink.beyond, size * normal, a / size, active, weights, outside, error))
+    return found
+
+
+def with_missing(network: TwoLayers, kinks: list[MissingKink], explained: FloatArray) -> TwoLayers:
+    """The network with a neuron for each group of kinks; explained: coordinates where it needs none."""
+    groups: list[list[MissingKink]] = []
+    for kink in sorted(kinks, key=lambda kink: kink.error):
+        group = next((group for group in groups if _belongs(kink, group)), None)
+        if group is None:
+            groups.append([kink])
+        else:
+            group.append(kink)
+    first = [group for group in groups if not group[0].is_second]
+    second = [group for group in groups if group[0].is_second]
+    if first:  # a missing row of the first layer makes chance rows of the second look right
+        second = [group for group in second if len(group) >= 2]
+    added = network
+    for group in second:
+        added = _with_second(added, network, group, explained)
+    for group in first:
+        added = _with_first(added, group[0])
+    return added
+
+
+def _belongs(kink: MissingKink, group: list[MissingKink]) -> bool:
+    """True if the kink can be of the group's neuron: outputs, and weights that both have, agree."""
+    outputs, weights, angle = 0.1, 0.15, 0.99
+    if group[0].is_second != kink.is_second or np.linalg.norm(group[0].a - kink.a) > outputs:
+        return False
+    if not kink.is_second:
+        sizes = np.linalg.norm(group[0].normal) * np.linalg.norm(kink.normal)
+        return bool(abs(group[0].normal @ kink.normal) > angle * sizes)
+    known = _group_weights(group)
+    both = kink.active & ~np.isnan(known)
+    apart = np.linalg.norm(kink.weights[both] - known[both])
+    return bool(both.any() and apart < weights * np.linalg.norm(kink.weights[both]))
+
+
+def _group_weights(group: list[MissingKink]) -> FloatArray:
+    weights = group[0].weights.copy()
+    for kink in group[1:]:
+        weights = np.where(np.isnan(weights), kink.weights, weights)
+    return weights
+
+
+def _with_second(added: TwoLayers, network: TwoLayers, group: list[MissingKink], explained: FloatArray) -> TwoLayers:
+    """One more neuron of the second layer. Weights that no kink shows keep it off where nothing is missing."""
+    often = 0.02  # of explained answers: a neuron that is on for more of them cannot be right
+    v = _group_weights(group)
+    open_ = np.isnan(v)
+    v = np.where(open_, 0.0, v)
+    c = -float(v @ np.maximum(network.w @ group[0].y + network.b, 0))
+    hidden = np.maximum(explained @ network.w.T + network.b, 0)
+    values, room = hidden @ v + c, hidden[:, open_].sum(axis=1)
+    wrong = (values > 0) & (room > 1e-9)
+    if wrong.any() and (values > 0).mean() > often:
+        v[open_] = -np.quantile(values[wrong] / room[wrong], 0.999)
+    a = np.column_stack([added.a, group[0].a])
+    return replace(added, v=np.concatenate([added.v, v[None]]), c=np.append(added.c, c), a=a)
+
+
+def _with_first(added: TwoLayers, kink: MissingKink) -> TwoLayers:
+    """One more neuron of the first layer, into second-layer neurons that are on beyond the kink."""
+    size = np.linalg.norm(kink.normal)
+    w = kink.normal / size
+    on = added.states(kink.beyond[None])[1][0] > 0
+    column = np.zeros(len(added.c))
+    column[on] = np.linalg.lstsq(added.a[:, on], kink.a * size, rcond=1e-6)[0]
+    s = None if added.s is None else np.column_stack([added.s, np.zeros(added.outputs)])
+    return TwoLayers(
+        np.concatenate([added.w, w[None]]), np.append(added.b, -w @ kink.y), np.column_stack([added.v, column]),
+        added.c, added.a, added.e, s,
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""Second layer of two, where every neuron of the first is on: there each of its hyperplanes is straight.
+
+For values z = W y + b > 0 the function is one hidden layer in z. Segments from axis to axis cross every hyperplane
+whose weights differ in sign; random ones add those that are left. A jump of the gradient in z is the row of a neuron.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reluctant.extraction.deep_few_digits.asked import Asked, central_gradients
+from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
+from reluctant.extraction.few_digits.incomplete_lines import Kink, LineReading, rank_one, read_incomplete_line
+from reluctant.numerics import FloatArray
+
+SEGMENT_SAMPLES = 25
+ROW_ERROR = 0.05  # within the basin of the fit
+HITS_A_MISS = 2.0
+
+
+@dataclass(frozen=True)
+class SecondRow:
+    """v · z + c = 0 with unit v, its error as a whole and by weight (h,), and the crossings that are kinks or not."""
+
+    v: FloatArray
+    c: float
+    error: float
+    errors: FloatArray
+    hits: int = 0
+    misses: int = 0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A straight way between two points of the orthant, and its reading."""
+
+    start: FloatArray
+    stop: FloatArray
+    reading: LineReading
+
+    def at(self, t: FloatArray) -> FloatArray:
+        """Values (n, h) there."""
+        return self.start + np.atleast_1d(t)[:, None] * (self.stop - self.start)
+
+
+class Orthant:
+    """The part of a frame in which all first-layer neurons are on, and the second layer's rows there."""
+
+    def __init__(self, asked: Asked, layer: FirstLayer) -> None:
+        self.asked, self.layer = asked, layer
+        self.inverse = np.linalg.pinv(layer.w)
+        k = len(layer.frame.basis)
+        self.sizes = np.linalg.norm(layer.w, axis=1) * np.sqrt(asked.view.dim / k)  # of z at typical inputs
+        self.segments: list[Segment] = []
+        self.rows: list[SecondRow] = []
+
+    @property
+    def width(self) -> int:
+        """Neurons of the first layer."""
+        return len(self.layer.b)
+
+    def search(self, quiet: int, most: int) -> list[SecondRow]:
+        """Read segments until so many in a row show nothing new. Cost: 25 rows a segment, 4h a row found."""
+        still = 0
+        axes = self.asked.rng.permutation(self.width)
+        with self.asked.view.oracle.stage("second layer"):
+            for number in range(most):
+                if still >= quiet and number >= 2 * self.width:
+                    break
+                still = 0 if self._read_segment(*self._ends(number, axes)) else still + 1
+        return [row for row in map(self._confirmed, self.rows) if row.hits >= HITS_A_MISS * row.misses]
+
+    def _ends(self, number: int, axes: np.ndarray) -> tuple[FloatArray, FloatArray]:
+        """From axis to axis, farther out the second time round, then anywhere."""
+        rng, h = self.asked.rng, self.width
+        if number < 2 * h:
+            low, high = ((0.3, 6.0), (0.05, 12.0))[number // h]
+            ends = low * self.sizes * np.exp(0.4 * rng.standard_normal((2, h)))
+            for end, axis in zip(ends, (axes[number % h], axes[(number + 1) % h]), strict=True):
+                end[axis] = high * self.sizes[axis]
+            return ends[0], ends[1]
+        spread = rng.choice([0.5, 1.0, 1.8, 2.5])
+        ends = self.sizes * np.exp(spread * rng.standard_normal((2, h)))
+        ends *= np.exp(rng.standard_normal((2, 1)) - spread**2 / 4)
+        return ends[0], ends[1]
+
+    def _points(self, z: FloatArray) -> FloatArray:
+        return self.layer.frame.points((z - self.layer.b) @ self.inverse.T)
+
+    def _read_segment(self, start: FloatArray, stop: FloatArray) -> bool:
+        """Read one more segment; True if it shows a new row."""
+
+        def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return self.asked.ask(self._points(start + t[:, None] * (stop - start)))
+
+        segment = Segment(start, stop, read_incomplete_line(ask, np.linspace(0, 1, SEGMENT_SAMPLES), least_gap=1e-4))
+        self.segments.append(segment)
+        unknown = [kink for kink in segment.reading.kinks if not self._is_known(segment, kink)]
+        return bool(unknown) and self._add_rows(segment, unknown)
+
+    def _is_known(self, segment: Segment, kink: Kink) -> bool:
+        z, way = segment.at(np.array([kink.t]))[0], segment.stop - segment.start
+        for row in self.rows:
+            slope = abs(row.v @ way)
+            if abs(row.v @ z + row.c) < (6 * kink.sd + 1e-5) * slope + 8 * row.error * np.linalg.norm(z):
+                return True
+        return False
+
+    def _add_rows(self, segment: Segment, kinks: list[Kink]) -> bool:
+        beside, middles, lengths = segment.reading.around(kinks)
+        z = segment.at(middles)
+        reach = lengths * np.linalg.norm(segment.stop - segment.start) / np.sqrt(self.width)
+        steps = np.minimum(0.35 * reach[:, None], 0.45 * z)  # short of where a neuron of the first layer is off
+        directions = self.inverse.T @ self.layer.frame.basis
+        slopes, sds = central_gradients(self.asked, self._points(z), directions, steps)
+        place, new = {run: i for i, run in enumerate(beside)}, False
+        for kink in kinks:
+            pair = [place[kink.left], place[kink.right]]
+            sd = np.linalg.norm(sds[pair], axis=0)
+            v, amount, left = rank_one((slopes[pair[1]] - slopes[pair[0]]).T)
+            size, noise = float(np.linalg.norm(amount)), float(np.linalg.norm(sd))
+            if not noise < ROW_ERROR * size or left > 8 * noise:
+                continue
+            c = -float(v @ segment.at(np.array([kink.t]))[0])
+            new |= self._joined(SecondRow(v, c, noise / size, sd / size))
+        return new
+
+    def _joined(self, row: SecondRow) -> bool:
+        """True if the row is new; a better reading of a known one replaces it."""
+        for i, other in enumerate(self.rows):
+            sign = np.sign(other.v @ row.v)
+            if np.all(np.abs(other.v - sign * row.v) < 7 * np.hypot(other.errors, row.errors) + 2e-4):
+                self.rows[i] = row if row.error < other.error else other
+                return False
+        self.rows.append(row)
+        return True
+
+    def _confirmed(self, row: SecondRow) -> SecondRow:
+        """With its crossings of all segments: kinks, or straight."""
+        hits = misses = 0
+        for segment in self.segments:
+            slope = float(row.v @ (segment.stop - segment.start))
+            t = -(float(row.v @ segment.start) + row.c) / slope if slope else np.inf
+            if not 0 < t < 1:
+                continue
+            away = float(np.linalg.norm(segment.at(np.array([t]))))
+            shown = segment.reading.shows(t, 6 * row.error * away / abs(slope) + 1e-5)
+            hits, misses = hits + (shown is True), misses + (shown is False)
+        return replace(row, hits=hits, misses=misses)

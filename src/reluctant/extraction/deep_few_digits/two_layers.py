@@ -1,0 +1,380 @@
+"""A network of two hidden layers with a term past the second, and the Gauss–Newton fit of all its parameters.
+
+    f(y) = A max(V max(W y + b, 0) + c, 0) + S max(W y + b, 0) + e
+
+Steps come from conjugate gradients on products with the Jacobian, which is never formed. Their preconditioner is the
+Cholesky factor of JᵀJ over some of the answers; of many parameters, that of a Kronecker product for W and of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TypeAlias
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+Singles: TypeAlias = NDArray[np.float32]
+
+MOST_DENSE = 4200  # parameters up to which JᵀJ is factored as a whole
+
+
+@dataclass(frozen=True)
+class TwoLayers:
+    """W (h, k), b (h,), V (g, h), c (g,), A (m, g), e (m,), S (m, h) or None."""
+
+    w: FloatArray
+    b: FloatArray
+    v: FloatArray
+    c: FloatArray
+    a: FloatArray
+    e: FloatArray
+    s: FloatArray | None = None
+
+    @property
+    def parts(self) -> list[FloatArray]:
+        """All parameters, by array."""
+        return [part for field in fields(self) if (part := getattr(self, field.name)) is not None]
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs m."""
+        return len(self.e)
+
+    def __call__(self, y: FloatArray) -> FloatArray:
+        """Values (n, m) at y (n, k)."""
+        hidden = np.maximum(y @ self.w.T + self.b, 0)
+        f = np.maximum(hidden @ self.v.T + self.c, 0) @ self.a.T + self.e
+        return np.asarray(f if self.s is None else f + hidden @ self.s.T)
+
+    def shaped(self, step: FloatArray) -> TwoLayers:
+        """A flat array of parameters in these shapes."""
+        parts, start = [], 0
+        for part in self.parts:
+            parts.append(step[start : start + part.size].reshape(part.shape))
+            start += part.size
+        return TwoLayers(*parts)
+
+    def moved(self, step: FloatArray) -> TwoLayers:
+        """After a step of all parameters."""
+        return TwoLayers(*(a + b for a, b in zip(self.parts, self.shaped(step).parts, strict=True)))
+
+    def balanced(self) -> TwoLayers:
+        """The same function with weights into each neuron as large as those out of it."""
+        out = np.sqrt((self.v**2).sum(axis=0) + (0 if self.s is None else (self.s**2).sum(axis=0)))
+        first = _balance(np.linalg.norm(self.w, axis=1), out)
+        v = self.v / first
+        second = _balance(np.linalg.norm(v, axis=1), np.linalg.norm(self.a, axis=0))
+        return TwoLayers(
+            self.w * first[:, None], self.b * first, v * second[:, None], self.c * second, self.a / second, self.e,
+            None if self.s is None else self.s / first,
+        )  # fmt: skip
+
+    def states(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values before both ReLUs, (n, h) and (n, g)."""
+        z = y @ self.w.T + self.b
+        return z, np.maximum(z, 0) @ self.v.T + self.c
+
+    def sensitivities(self, z: FloatArray, z2: FloatArray) -> FloatArray:
+        """Derivatives (n, m, h) of the outputs by the values of the first layer, where both layers have these."""
+        slopes = (self.a[None] * (z2 > 0)[:, None, :]) @ self.v
+        return np.asarray((slopes if self.s is None else slopes + self.s) * (z > 0)[:, None, :])
+
+    def network(self) -> ReLUNetwork:
+        """As a network of three layers; the term past the second layer becomes neurons that are always on."""
+        if self.s is None:
+            return ReLUNetwork([self.w, self.v, self.a], [self.b, self.c, self.e])
+        h = len(self.b)
+        v, c = np.concatenate([self.v, np.eye(h)]), np.concatenate([self.c, np.zeros(h)])
+        return ReLUNetwork([self.w, v, np.column_stack([self.a, self.s])], [self.b, c, self.e])
+
+
+def _balance(into: FloatArray, out: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.maximum(out, 1e-12 * out.max(initial=1e-300)) / np.maximum(into, 1e-300)))
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """Answers to be fitted: coordinates (n, k), answers (n, m), deviations (n, m) of their noise."""
+
+    y: FloatArray
+    f: FloatArray
+    sd: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def chosen(self, which: NDArray[np.intp]) -> Weighed:
+        """These only."""
+        return Weighed(self.y[which], self.f[which], self.sd[which])
+
+    def left_by(self, network: TwoLayers) -> FloatArray:
+        """What a network leaves (n, m), in deviations."""
+        return (network(self.y) - self.f) / self.sd
+
+
+def fit_two_layers(
+    network: TwoLayers,
+    answers: Weighed,
+    rng: np.random.Generator,
+    *,
+    huber: float,
+    steps: int,
+    damping: float,
+    enough: float = 0.0,
+) -> TwoLayers:
+    """Damped Gauss–Newton on all parameters; answers beyond `huber` deviations pull no harder than at it.
+
+    enough: root mean square, in deviations, from which on no more steps are needed.
+    """
+    gain_wanted = 4e-3  # of the sum of squares; a step that gains less is the last
+
+    def is_enough(before: float, after: float) -> bool:
+        return after < enough**2 or after > (1 - gain_wanted) * before
+
+    fit = _Fit(answers, rng, huber)
+    rules = StepRules(steps, Damping(damping, least=1e-9, refused=1e-8, singular=1e-8), enough=is_enough)
+    return least_squares(network.balanced(), fit.linearise, rules).state
+
+
+class _Fit:
+    """The answers of a fit, and the preconditioner that steps share until one needs many iterations."""
+
+    def __init__(self, answers: Weighed, rng: np.random.Generator, huber: float) -> None:
+        self.answers, self.rng, self.huber = answers, rng, huber
+        self.preconditioner: _Preconditioner | None = None
+        self.last_size = np.inf
+
+    def size(self, residual: FloatArray) -> float:
+        sizes = np.abs(residual)
+        return float(np.where(sizes < self.huber, sizes**2, self.huber * (2 * sizes - self.huber)).mean())
+
+    def linearise(self, network: TwoLayers) -> Linearisation[TwoLayers, FloatArray]:
+        much_better = 0.1  # of the sum of squares before: then states have changed, and the factors with them
+        residual = self.answers.left_by(network)
+        size = self.size(residual)
+        shares = np.sqrt(np.minimum(1.0, self.huber / np.maximum(np.abs(residual), 1e-300)))
+        jacobian = _Jacobian(network, self.answers.y, shares / self.answers.sd)
+        gradient = jacobian.back(residual * shares)
+        if size < much_better * self.last_size:
+            self.preconditioner = None
+        self.last_size = size
+
+        def solve(damping: float) -> FloatArray:
+            if self.preconditioner is None:
+                self.preconditioner = _preconditioner(network, self.answers.y, jacobian.weight, damping, self.rng)
+            return self._conjugate_gradients(jacobian, -gradient, damping, self.preconditioner)
+
+        def move(step: FloatArray) -> tuple[TwoLayers, float]:
+            after = network.moved(step).balanced()
+            return after, self.size(self.answers.left_by(after))
+
+        return Linearisation(network, size, solve, move)
+
+    def _conjugate_gradients(
+        self, jacobian: _Jacobian, right: FloatArray, damping: float, preconditioner: _Preconditioner
+    ) -> FloatArray:
+        most, enough, too_many = 40, 1e-5, 15
+        ridge = damping * preconditioner.scale**2
+        x, left = np.zeros_like(right), right.copy()
+        solved = preconditioner.solve(left)
+        direction, square = solved.copy(), float(left @ solved)
+        first = square
+        count = 0
+        while count < most:
+            product = jacobian.back(jacobian.forward(direction)) + ridge * direction
+            length = square / float(direction @ product)
+            x += length * direction
+            left -= length * product
+            solved = preconditioner.solve(left)
+            square, before, count = float(left @ solved), square, count + 1
+            if not square >= enough * first:
+                break
+            direction = solved + square / before * direction
+        if count > too_many:
+            self.preconditioner = None
+        return x
+
+
+class _Jacobian:
+    """Products with the weighted Jacobian; in single precision for many parameters, where steps need no more."""
+
+    def __init__(self, network: TwoLayers, y: FloatArray, weight: FloatArray) -> None:
+        self.dtype: type = np.float32 if network.parameters > MOST_DENSE else np.float64
+        self.network, self.weight = network, weight
+        self.w, self.b, self.v, self.c, self.a = (
+            self._typed(part) for part in (network.w, network.b, network.v, network.c, network.a)
+        )
+        self.s = None if network.s is None else self._typed(network.s)
+        self.y, self.typed_weight = self._typed(y), self._typed(weight)
+        z = self.y @ self.w.T + self.b
+        self.first_on, self.first = z > 0, np.maximum(z, 0)
+        z2 = self.first @ self.v.T + self.c
+        self.second_on, self.second = z2 > 0, np.maximum(z2, 0)
+
+    def _typed(self, values: FloatArray) -> FloatArray:
+        return np.asarray(values, dtype=self.dtype)  # of whatever precision: steps need no more
+
+    def forward(self, step: FloatArray) -> FloatArray:
+        """Change (n, m) of the weighted answers by a step."""
+        change = self.network.shaped(self._typed(step))
+        first = (self.y @ change.w.T + change.b) * self.first_on
+        second = (self.first @ change.v.T + change.c + first @ self.v.T) * self.second_on
+        f = self.second @ change.a.T + change.e + second @ self.a.T
+        if self.s is not None and change.s is not None:
+            f += self.first @ change.s.T + first @ self.s.T
+        return np.asarray(f * self.typed_weight)
+
+    def back(self, residual: FloatArray) -> FloatArray:
+        """The transposed Jacobian times weighted residuals (n, m)."""
+        r = self._typed(residual * self.typed_weight)
+        second = (r @ self.a) * self.second_on
+        first = second @ self.v
+        if self.s is not None:
+            first += r @ self.s
+        first *= self.first_on
+        parts = [first.T @ self.y, first.sum(axis=0), second.T @ self.first, second.sum(axis=0)]
+        parts += [r.T @ self.second, r.sum(axis=0)] + ([] if self.s is None else [r.T @ self.first])
+        return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Preconditioner:
+    """An approximate solution of JᵀJ x = r, and roots of the diagonal of JᵀJ."""
+
+    solve: Callable[[FloatArray], FloatArray]
+    scale: FloatArray
+
+
+def _preconditioner(
+    network: TwoLayers, y: FloatArray, weight: FloatArray, damping: float, rng: np.random.Generator
+) -> _Preconditioner:
+    rows_a_parameter, least_damping = 2.0, 3e-6
+    wanted = network.parameters if network.parameters <= MOST_DENSE else 3 * _upper_parameters(network)
+    n = int(min(len(y), rows_a_parameter * wanted / network.outputs + 400))
+    some = rng.permutation(len(y))[:n]
+    parts = _derivatives(network, y[some], weight[some])
+    times = len(y) / n
+    if network.parameters <= MOST_DENSE:
+        normal = times * _gram(np.concatenate(parts.columns(y[some]), axis=1))
+        factor, scale = _factored(normal, max(damping, least_damping))
+        return _Preconditioner(factor, scale)
+    return _by_blocks(network, y[some], parts, times, max(damping, least_damping))
+
+
+def _upper_parameters(network: TwoLayers) -> int:
+    return network.parameters - network.w.size
+
+
+@dataclass(frozen=True)
+class _Derivatives:
+    """Weighted derivatives of outputs, in single precision: by both layers' values, and the values themselves."""
+
+    first: Singles  # (n, m, h)
+    second: Singles  # (n, m, g)
+    outputs: Singles  # (n, m, m)
+    first_values: Singles  # (n, h)
+    second_values: Singles  # (n, g)
+    past: bool
+
+    def columns(self, y: FloatArray) -> list[Singles]:
+        """Columns (n·m, …) of the Jacobian, in the order of the parameters."""
+        return [_products(self.first, y.astype(np.float32)), *self.upper()]
+
+    def upper(self) -> list[Singles]:
+        """All columns but those of W."""
+        flat = [part.reshape(-1, part.shape[2]) for part in (self.first, self.second, self.outputs)]
+        columns = [flat[0], _products(self.second, self.first_values), flat[1]]
+        columns += [_products(self.outputs, self.second_values), flat[2]]
+        return [*columns, _products(self.outputs, self.first_values)] if self.past else columns
+
+
+def _products(by: Singles, values: Singles) -> Singles:
+    """Columns (n·m, o·i) of products of derivatives (n, m, o) with values (n, i)."""
+    return (by[:, :, :, None] * values[:, None, None, :]).reshape(by.shape[0] * by.shape[1], -1)
+
+
+def _derivatives(network: TwoLayers, y: FloatArray, weight: FloatArray) -> _Derivatives:
+    z, z2 = network.states(y)
+    weights = weight[:, :, None]
+    second = network.a[None] * (z2 > 0)[:, None, :]
+    parts = (weights * network.sensitivities(z, z2), weights * second, weights * np.eye(network.outputs))
+    first_by, second_by, outputs, hidden, hidden2 = (
+        np.asarray(part, dtype=np.float32) for part in (*parts, np.maximum(z, 0), np.maximum(z2, 0))
+    )
+    return _Derivatives(first_by, second_by, outputs, hidden, hidden2, network.s is not None)
+
+
+def _gram(columns: Singles) -> FloatArray:
+    half = scipy.linalg.blas.ssyrk(1.0, columns.T)  # the upper triangle
+    return np.asarray(np.triu(half) + np.triu(half, 1).T, dtype=np.float64)
+
+
+def _factored(normal: FloatArray, damping: float) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
+    """A solution for a symmetric matrix, with its diagonal's roots; it takes vectors (k,) and columns (k, n)."""
+    tries = 6
+    diagonal = normal.diagonal()
+    scale = np.sqrt(np.maximum(diagonal, 1e-12 * diagonal.max(initial=1e-300)))
+    normal = normal / scale[:, None] / scale
+    for more in 10.0 ** np.arange(tries):
+        try:
+            damped = normal + damping * more * np.eye(len(normal))
+            factor = scipy.linalg.cho_factor(damped.astype(np.float32), overwrite_a=True, check_finite=False)
+            break
+        except np.linalg.LinAlgError:
+            continue
+    else:
+        raise np.linalg.LinAlgError("no factors of the normal equations")
+
+    def solve(right: FloatArray) -> FloatArray:
+        by = scale if right.ndim == 1 else scale[:, None]
+        found = scipy.linalg.cho_solve(factor, (right / by).astype(np.float32), check_finite=False)
+        return np.asarray(found.astype(np.float64) / by)
+
+    return solve, scale
+
+
+def _by_blocks(network: TwoLayers, y: FloatArray, parts: _Derivatives, times: float, damping: float) -> _Preconditioner:
+    """(Σ g gᵀ) ⊗ diag(y²) for W, a dense block for the rest."""
+    h, k = network.w.shape
+    squares = (y * y).mean(axis=1)
+    by_length = (parts.first * np.sqrt(squares)[:, None, None]).reshape(-1, h).astype(np.float64)
+    solve_w, scale_w = _factored(times * by_length.T @ by_length, damping)
+    sizes = (parts.first.astype(np.float64) ** 2).sum(axis=(1, 2))
+    inputs = (sizes[:, None] * y**2).sum(axis=0) / (sizes * squares).sum()
+    inputs = np.maximum(inputs, 1e-3 * inputs.max())
+    solve_upper, scale_upper = _factored(times * _gram(np.concatenate(parts.upper(), axis=1)), damping)
+
+    def solve(right: FloatArray) -> FloatArray:
+        w = solve_w(right[: h * k].reshape(h, k)) / inputs
+        return np.concatenate([w.ravel(), solve_upper(right[h * k :])])
+
+    scale = np.concatenate([(scale_w[:, None] * np.sqrt(inputs)).ravel(), scale_upper])
+    return _Preconditioner(solve, scale)
+
+
+def without_past_term(network: TwoLayers) -> tuple[TwoLayers, float]:
+    """Second-layer neurons turned so that the term past them vanishes, and what is left of it, of the largest.
+
+    A max(z, 0) = A max(-z, 0) + A z, so that the term is a sum over neurons that are the wrong way round.
+    """
+    assert network.s is not None
+    terms = np.stack([np.outer(network.a[:, k], network.v[k]).ravel() for k in range(len(network.c))], axis=1)
+    choice = np.linalg.lstsq(terms, -network.s.ravel(), rcond=None)[0]
+    turned = choice > 0.5
+    left = network.s + (terms @ turned.astype(np.float64)).reshape(network.s.shape)
+    sides = np.where(turned, -1.0, 1.0)
+    e = network.e + network.a[:, turned] @ network.c[turned]
+    found = replace(network, v=network.v * sides[:, None], c=network.c * sides, e=e, s=left)
+    return found, float(np.linalg.norm(left) / np.linalg.norm(terms, axis=0).max())

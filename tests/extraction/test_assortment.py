@@ -1,0 +1,46 @@
+"""Networks of every kind: right or refused, and no exception that is not in our tree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.testing.assortment import TWISTS, WEIGHTS, most_error, specimen, true_error
+
+FIRST_SEED = 3_000_000
+BUDGET = 40_000
+
+
+def extracted(seed: int, hidden_layers: int, **how: bool) -> None:
+    drawn = specimen(seed, hidden_layers=hidden_layers, **how)
+    with rl.open_oracle(drawn.target(), dim=drawn.network.dim, budget=BUDGET) as oracle:
+        result = rl.extract(oracle, rng=seed % 1000)
+    if result.ok:
+        assert result.network is not None
+        assert true_error(result.network, drawn.truth()) <= most_error(drawn)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 6))
+def test_small_networks_of_one_hidden_layer(seed: int) -> None:
+    extracted(seed, 1, small=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden_layers", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 30))
+def test_networks_of_every_kind(seed: int, hidden_layers: int) -> None:
+    extracted(seed, hidden_layers)
+
+
+def test_a_seed_draws_the_same_network_again() -> None:
+    one, again = specimen(5), specimen(5)
+    assert one.twist == again.twist
+    np.testing.assert_array_equal(one.network(one.inputs), again.network(again.inputs))
+
+
+def test_the_assortment_has_every_kind() -> None:
+    drawn = [specimen(seed, small=True) for seed in range(300)]
+    assert {each.twist for each in drawn} > set(TWISTS)
+    assert {each.weights for each in drawn} == set(WEIGHTS)
+    assert {each.hidden_layers for each in drawn} == {1, 2, 3}
