@@ -149,7 +149,7 @@ class AtUse:
 class VerificationFacts:
     """A network compared with the target at new inputs.
 
-    bound: error that no point went beyond. share: the largest part of inputs of one scale that may err by more than it
+    bound: error that no point went beyond. share: the largest part of typical inputs that may err by more than it
     and not have been met, with this confidence. untested: neurons whose crease does not pass the scale of use.
     """
 

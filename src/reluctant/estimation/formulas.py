@@ -14,7 +14,15 @@ from itertools import pairwise
 from reluctant.errors import InvalidInput
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.any_depth.completion import Completion
-from reluctant.extraction.attempts import FAR_POINTS, FEW_NEURONS, HEALTH_LINES, POINTS_FOR_DEEP, points_worth
+from reluctant.extraction.attempts import (
+    FAR_POINTS,
+    FEW_NEURONS,
+    HEALTH_LINES,
+    POINTS_FOR_DEEP,
+    points_at_use,
+    points_on_lines,
+    points_worth,
+)
 from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.main_pass import points_needed
@@ -33,6 +41,7 @@ from reluctant.interface.health import ROWS_PER_LINE
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis
 from reluctant.numerics import unit_roundoff
+from reluctant.verification.agreement import LINE_POINTS
 from reluctant.verification.points import SCALES
 from reluctant.verification.precision import rows_held_out
 
@@ -169,8 +178,16 @@ class CostFormula:
 
 
 def _verify_rows(h: int, spent: float, on_creases: int) -> float:
-    points = len(SCALES) * points_worth(int(spent))
-    return float(points + on_creases + (FAR_POINTS if h <= FEW_NEURONS else 0))
+    points = (len(SCALES) - 1) * points_worth(int(spent)) + points_at_use(int(spent))
+    far = FAR_POINTS if h <= FEW_NEURONS else 0
+    return float(points + on_creases + far + points_on_lines(int(spent)))
+
+
+def verification_since(widths: Widths, queries: float) -> int:
+    """Rows that verification asks now and did not when shapes were measured: at scales 1 and 3, and on lines."""
+    if len(widths) > 3:
+        return POINTS_FOR_DEEP + sum(widths[1:-1]) + LINE_POINTS
+    return points_at_use(int(queries)) + points_on_lines(int(queries))
 
 
 def _is_small(d: int, h: int, m: int) -> bool:
@@ -206,7 +223,8 @@ def _fixed_deep(widths: Widths) -> Rows:
     """Health, the attempt at one hidden layer that fails, and verification."""
     neurons = sum(widths[1:-1])
     lost = sum(_first_look(widths[0], neurons, widths[-1]).values())
-    return {"health": HEALTH_ROWS, "one layer first": lost, "verify": float(len(SCALES) * POINTS_FOR_DEEP + neurons)}
+    verified = len(SCALES) * POINTS_FOR_DEEP + 2 * neurons + LINE_POINTS
+    return {"health": HEALTH_ROWS, "one layer first": lost, "verify": float(verified)}
 
 
 def _fixed_three(widths: Widths, answers: Answers) -> Rows:

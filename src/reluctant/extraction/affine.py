@@ -27,7 +27,7 @@ from reluctant.verification.points import SCALES, PointGroup, random_group
 
 LONGEST_SHARES = (10.0, -10.0, 5.0, -5.0, 2.0, -2.0, -1.0, 0.5)  # of the way from the first point to the second
 FAR_SHARE, FAR_LINES = 1e4, 2  # in all of space: creases farther out than typical inputs bend a line there
-STAGE = "affine"
+STAGE, ROWS_A_LINE = "affine", 3
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Affine(Method):
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where a line bends. Cost: d + 16 rows, in all of space up to 4 more."""
-        with oracle.stage(STAGE, expected=oracle.dim + 1 + len(SCALES) * self.lines), raw_answers(oracle) as raw:
+        with oracle.stage(STAGE, expected=oracle.dim + 1 + ROWS_A_LINE * self.lines), raw_answers(oracle) as raw:
             lines = _AskedLines.ask(oracle, rng, self)
             lines.check_straight(oracle, noise, raw)
             network = self._map(oracle, rng, lines.steepest, few_digits=_few_digits(oracle, raw))
@@ -119,7 +119,7 @@ class _AskedLines:
         which = np.repeat(np.arange(FAR_LINES), 2)[: len(ends)]
         beyond = _along(start[which], stop[which], ends)
         answers = oracle.answer(np.concatenate([start, stop, third, beyond]))
-        count = len(SCALES) * len(start)
+        count = ROWS_A_LINE * len(start)
         if not np.isfinite(answers[:count]).all():
             raise StageFailed(STAGE, "answers that cannot be read", number=1, limit=0)
         found = cls._of((start, stop, third), answers[:count], share)
@@ -138,11 +138,11 @@ class _AskedLines:
         n = len(share)
         groups = [random_group(scale, rows) for scale, rows in zip(SCALES[:2], points[:2], strict=True)]
         shares = np.concatenate([np.zeros(n), np.ones(n), share])
-        return cls([*groups, PointGroup("along lines", points[2])], answers, shares, np.tile(np.arange(n), len(SCALES)))
+        return cls([*groups, PointGroup("along lines", points[2])], answers, shares, np.tile(np.arange(n), ROWS_A_LINE))
 
     def held_out(self, raw: Sequence[FloatArray]) -> AskedRows:
         """What a map is verified at; where digits are few it errs far out by more than the noise there."""
-        groups = self.groups[: len(SCALES)]
+        groups = self.groups[:ROWS_A_LINE]
         count = sum(len(group.rows) for group in groups)
         return AskedRows(groups, self.answers[:count], tuple(raw))
 

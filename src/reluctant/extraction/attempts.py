@@ -9,9 +9,9 @@ space that did not recover the network: up to 1002 rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any, TypeAlias, Unpack
 
@@ -58,7 +58,7 @@ from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
-from reluctant.verification.agreement import Verification, examine
+from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, compare_at_use
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
@@ -157,6 +157,7 @@ class Extraction:
     rng: np.random.Generator
     stuck: str = ""  # stage that the last attempt failed in
     last: CheckedNetwork | None = None  # the last whole network that was held against the target
+    counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
 
     def go(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
@@ -329,7 +330,19 @@ class Extraction:
         if candidate.verification is not None:
             return CheckedNetwork(candidate.network, candidate, candidate.verification)
         network = orient(candidate.network, arrays=place.oracle.arrays)
-        return check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng)
+        self.check_creases(network)
+        known = [] if place.box is not None else self.counterexamples  # another box may not hold them
+        found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
+        if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
+            self.counterexamples.append(found.verification.counterexamples)
+        return found
+
+    def check_creases(self, network: ReLUNetwork) -> None:
+        """Refuse one hidden layer with fewer neurons than a line has creases that go straight on: each is one's."""
+        seen = self.run.evidence.get("layers")
+        if seen is not None and network.depth == 2 and network.widths[1] < seen.straight:
+            reason = "fewer neurons than straight creases on a line"
+            raise StageFailed("creases", reason, number=network.widths[1], limit=seen.straight, partial=network)
 
     def take(self, found: CheckedNetwork) -> None:
         """Remember a whole network; the evidence is of the last one."""
@@ -443,9 +456,15 @@ class CheckedNetwork:
 
 
 def check_candidate(
-    oracle: Counting, network: ReLUNetwork, candidate: Candidate, noise: Noise, spent: Rows, rng: np.random.Generator
+    oracle: Counting,
+    network: ReLUNetwork,
+    candidate: Candidate,
+    noise: Noise,
+    spent: Rows,
+    rng: np.random.Generator,
+    counterexamples: Sequence[HeldOutRows] = (),
 ) -> CheckedNetwork:
-    """Target against network, after so many rows.
+    """Target against network, after so many rows; also at rows that spoke against earlier networks.
 
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
@@ -462,9 +481,12 @@ def check_candidate(
         noise=noise,
         # Rows asked, not sent: a retry must not change what is asked.
         points=points_worth(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
-        per_neuron=0,
+        at_use=points_at_use(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
+        on_lines=points_on_lines(spent.asked),
+        per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
         asked=candidate.asked,
+        counterexamples=counterexamples,
         far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
         most_tolerance=most,
     )  # fmt: skip
@@ -479,6 +501,19 @@ def points_worth(spent: int) -> int:
     if spent < few_rows:
         return points_for_few_rows
     return int(np.clip(verification_share * spent, fewest_points, most_points))
+
+
+def points_at_use(spent: int) -> int:
+    """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
+    few_rows, fewest_points, most_points = 5000, 100, 300  # a small network can afford more than its share
+    share = 2e-2  # of the rows spent
+    return most_points if spent < few_rows else int(np.clip(share * spent, fewest_points, most_points))
+
+
+def points_on_lines(spent: int) -> int:
+    """Points on lines through the scale of use, and where neurons are rarely on."""
+    few_rows, fewest_points, share = 5000, 16, 5e-3  # of the rows spent
+    return LINE_POINTS if spent < few_rows else int(np.clip(share * spent, fewest_points, LINE_POINTS))
 
 
 EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this

@@ -8,7 +8,7 @@ their link can read them, and at typical inputs outside it. Network against netw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -42,7 +42,7 @@ class GroupError:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows on the creases of a network that were asked before and kept to verify it."""
+    """Rows with their answers that were asked before and kept to verify a network."""
 
     rows: FloatArray
     answers: FloatArray
@@ -67,9 +67,11 @@ class Verification:
     Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
     scale of the points where that is larger. tol: the tolerance at the scale of use; where answers and their noise
     are larger, it is larger too. untested: neurons whose crease does not pass the scale of use. share: if `ok`, the
-    largest share of inputs of one scale that may err by more than `tol` without having been met, at this confidence.
+    largest share of inputs of the scale of use that may err by more than `tol` without having been met, at this
+    confidence.
     inside: the box of the comparison, if probabilities saturate elsewhere. at_use: the comparison at typical inputs
     outside it; only_inside: it alone failed. undecided: errors are within a noise that is too large to decide.
+    counterexamples: the rows with the largest errors, where it is not `ok`.
     """
 
     ok: bool
@@ -86,6 +88,7 @@ class Verification:
     undecided: bool = False
     at_use: AtUse | None = None
     only_inside: bool = False
+    counterexamples: HeldOutRows | None = field(default=None, compare=False, repr=False)
 
     def beside(self, at_use: AtUse | None) -> Verification:
         """The same with the comparison at typical inputs, which must agree too."""
@@ -98,6 +101,14 @@ class Verification:
     def bound(self) -> float:
         """Error that no point went beyond: the tolerance, or what was seen where answers have fewer digits."""
         return max(self.tol, self.max_error)
+
+    @property
+    def narrowest(self) -> float:
+        """Width of a ridge through the middle of typical inputs that holds `share` of them, in deviations of an input.
+
+        A narrower one may have been missed. A Gaussian's density in its middle is 1/√(2π).
+        """
+        return float(self.share * np.sqrt(2 * np.pi))
 
     def __str__(self) -> str:
         if self.undecided:
@@ -116,7 +127,7 @@ class Verification:
         ]
         if self.ok:
             said.append(
-                f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of inputs of one scale err by "
+                f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of typical inputs err by "
                 f"more{than}."
             )
         if self.untested:
@@ -130,19 +141,21 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` and `at_use` only where there is such a box."""
-        data = asdict(self)
-        del data["undecided"], data["only_inside"]  # `ok` and the numbers say it
+        data = asdict(replace(self, counterexamples=None))
+        del data["undecided"], data["only_inside"], data["counterexamples"]  # `ok` and the numbers say it
+        data["narrowest"] = self.narrowest
         return {name: value for name, value in data.items() if name not in ("inside", "at_use") or value}
 
 
 CONFIDENCE = 0.95
+LINE_POINTS = 64  # on lines, and where neurons are rarely on
 
 
 def verify(
     oracle: Target, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, noise: Noise | None = None,
     points: int = 64, per_neuron: int = 2, **opening: Unpack[InputsKeywords],
 ) -> Verification:  # fmt: skip
-    """Compare a target with a network: at three scales, on the network's creases and beside them.
+    """Compare a target with a network: at four scales, on the network's creases and beside them, and on lines.
 
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
@@ -151,13 +164,13 @@ def verify(
         tol: largest error accepted, relative to the output's standard deviation; None for half the digits of
             float64, or as many as the noise of the target allows.
         noise: noise of the target if it is known, from a health check.
-        points: random points at each of the scales 0.1, 1 and 10.
+        points: random points at each of the scales 0.1, 1, 3 and 10.
         per_neuron: points beside each neuron's crease, besides the one on it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: 3·points + (1 + per_neuron)·neurons rows, and about 60 to measure the noise if neither tol nor
-    noise is given; 120 more to find where probabilities behind a link do not saturate, if no domain is given, and
-    228 where typical inputs lie outside.
+    Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines and where neurons are rarely on, and about 60 to
+    measure the noise if neither tol nor noise is given; 120 more to find where probabilities behind a link do not
+    saturate, if no domain is given, and 228 where typical inputs lie outside.
     """
     comparison = partial(examine, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
     with opened_target(oracle, opening) as opened:
@@ -220,47 +233,56 @@ def examine(
     per_neuron: int = 2,
     held_out: HeldOutRows | None = None,
     asked: AskedRows | None = None,
+    counterexamples: Sequence[HeldOutRows] = (),
+    at_use: int = 0,
+    on_lines: int = LINE_POINTS,
     far: int = 0,
     most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
 ) -> Verification:
     """The comparison as a stage of a larger run.
 
-    held_out: rows on creases with their answers, asked before, in place of new points there. asked: all points, asked
-    before, of a network without hidden neurons: then nothing is asked. far: points far along the
-    creases of the first layer. most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the
-    target itself behind its link, before and from now on.
+    held_out: rows on creases with their answers, asked before, in place of new points there. counterexamples: of
+    earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
+    on lines, and where neurons are rarely on. far: points far along the creases of the first layer. most_tolerance:
+    where noise asks for more, nothing is decided. raw: the answers of the target itself behind its link, before and
+    from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
     before = oracle.queries
-    if asked is not None:
-        return _decided(network, oracle, asked, noise, tol, most_tolerance)
-    with oracle.stage("verify"):
-        groups, untested = comparison_points(
-            network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, far=far,
-            creases=held_out is None, samples=oracle.facts.samples, arrays=oracle.arrays,
-        )  # fmt: skip
-        answers = oracle.query(np.concatenate([group.rows for group in groups]))
-        noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)
+    if asked is None:
+        with oracle.stage("verify"):
+            groups, untested = comparison_points(
+                network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
+                on_lines=on_lines, far=far, creases=held_out is None, samples=oracle.facts.samples,
+                arrays=oracle.arrays,
+            )  # fmt: skip
+            answers = oracle.query(np.concatenate([group.rows for group in groups]))
+            noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)
+    else:
+        groups, untested, answers, raw = [*asked.groups], 0, asked.answers, asked.raw
     if held_out is not None:
         groups.append(PointGroup("on creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
-    found = _decided(network, oracle, AskedRows(groups, answers, tuple(raw)), noise, tol, most_tolerance)
-    return replace(found, untested=untested, queries=oracle.queries - before)
-
-
-def _decided(
-    network: ReLUNetwork, oracle: Counting, asked: AskedRows, noise: Noise | None, tol: float | None,
-    most_tolerance: float,
-) -> Verification:  # fmt: skip
-    """The comparison at rows that were asked."""
-    compared = compare_answers(network, oracle, asked.groups, asked.answers, asked.raw)
-    tolerances = compared.tolerances(noise) if tol is None and noise else np.full(asked.answers.shape, tol)
+    for number, each in enumerate(counterexamples, 1):
+        groups.append(PointGroup(f"counterexamples {number}", each.rows))
+        answers = np.concatenate([answers, each.answers])
+    compared = compare_answers(network, oracle, groups, answers, raw)
+    tolerances = compared.tolerances(noise) if tol is None and noise else np.full(answers.shape, tol)
     typical = float(np.median(tolerances[compared.at_use].min(axis=1)))
     decisive, within = tol is not None or typical <= most_tolerance, bool(np.all(compared.errors <= tolerances))
-    found = _summarise(compared.largest(), within and decisive, typical)
-    return replace(found, undecided=within and not decisive)
+    found = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
+    against = None if within else _counterexamples(groups, answers, compared.errors / tolerances)
+    return replace(found, undecided=within and not decisive, counterexamples=against)
+
+
+def _counterexamples(groups: Sequence[PointGroup], answers: FloatArray, excess: FloatArray) -> HeldOutRows:
+    """The rows at which the network errs most, beyond the tolerance."""
+    most = 8
+    worst = np.argsort(-excess.max(axis=1))[:most]
+    worst = worst[excess[worst].max(axis=1) > 1]
+    return HeldOutRows(np.concatenate([group.rows for group in groups])[worst], answers[worst])
 
 
 def _measure_noise(oracle: Counting, rng: np.random.Generator, answers: FloatArray, raw: Sequence[FloatArray]) -> Noise:
@@ -286,12 +308,12 @@ def _in_gauge(network: ReLUNetwork, oracle: Counting) -> ReLUNetwork:
     return network
 
 
-def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float) -> Verification:
+def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: int, queries: int) -> Verification:
     groups = tuple(
         GroupError(name, len(e), float(e.max()), float(np.sqrt(np.mean(e**2)))) for name, e in errors.items()
     )
     everything = np.concatenate(list(errors.values()))
-    points = min(group.points for group in groups[: len(SCALES)])  # of one scale
+    share = _unseen_share(groups[SCALES.index(1.0)].points)
     return Verification(
         ok=ok,
         max_error=float(everything.max()),
@@ -299,10 +321,10 @@ def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float) -> Verificat
         tol=tol,
         points=len(everything),
         groups=groups,
-        untested=0,
-        share=_unseen_share(points),
+        untested=untested,
+        share=share,
         confidence=CONFIDENCE,
-        queries=0,
+        queries=queries,
     )
 
 

@@ -3,7 +3,9 @@
 Random points alone are blind: two nearly parallel neurons merged into one agree with the target everywhere except
 within their distance of the crease. So a comparison has several groups of points:
 
-- random, at the scales 0.1, 1 and 10: errors of any size that matter on a share of all inputs;
+- random, at the scales 0.1, 1, 3 and 10: errors of any size that matter on a share of all inputs;
+- on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
+- where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
 - on the crease of every hidden neuron: neurons that the target does not have;
 - beside these creases, at distances from 1e-8 to 1 of the point's norm: neurons merged, or turned to the wrong side;
 - far along the creases of the first layer, 3 % beside them: neurons that are really parts of deeper ones.
@@ -23,7 +25,7 @@ from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import HOST, Arrays, FloatArray, joined
 
-SCALES = (0.1, 1.0, 10.0)  # of the random points; 1 is the scale of use
+SCALES = (0.1, 1.0, 3.0, 10.0)  # of the random points; 1 is the scale of use
 FARTHEST_CREASE = 2 * SCALES[-1]  # of √d: no point of a crease is sought farther from the origin
 NEAREST_BESIDE, FARTHEST_BESIDE = 1e-8, 1.0  # of the point's norm: from just above rounding to the norm itself
 FAR_SCALE, FAR_BESIDE = 30.0, 0.03  # far along a crease, where one of a deeper layer has bent away
@@ -49,6 +51,8 @@ def comparison_points(
     *,
     points: int,
     per_neuron: int,
+    at_use: int = 0,
+    on_lines: int = 0,
     far: int = 0,
     creases: bool = True,
     samples: FloatArray | None = None,
@@ -56,10 +60,17 @@ def comparison_points(
 ) -> tuple[list[PointGroup], int]:
     """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
 
-    points: at each scale. per_neuron: beside each crease, besides the one on it. far: far along creases. creases:
-    False where others were asked on the creases before. samples: rows of the kind the target is for.
+    points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
+    on_lines: on lines, and where neurons are rarely on. far: far along creases. creases: False where others were asked
+    on the creases before. samples: rows of the kind the target is for.
     """
-    groups = [random_group(scale, domain.sample(rng, points, network.dim, scale)) for scale in SCALES]
+    counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
+    drawn = zip(SCALES, counts, strict=True)
+    groups = [random_group(scale, domain.sample(rng, count, network.dim, scale)) for scale, count in drawn]
+    rarely = rare_points(network, on_lines // 2, domain, rng)
+    on_line = line_points(network, on_lines - len(rarely), domain, rng)
+    for name, rows in (("on lines", on_line), ("rarely on", rarely)):
+        groups += [PointGroup(name, rows)] if len(rows) else []
     untested = 0
     if creases:
         on = crease_points(network, domain, rng, arrays)
@@ -199,3 +210,80 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     sizes = np.linalg.norm(points - points.mean(axis=0), axis=1, keepdims=True) if len(points) else points[:, :1]
     points = points - ((points * normals[which]).sum(axis=1) + offsets[which])[:, None] * normals[which]
     return np.clip(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape), domain.low, domain.high)
+
+
+LINE_REACH = 3.0  # scales of use to either side
+
+
+def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """So many points (n, d) on lines through the scale of use, in turn between any two creases of the network there.
+
+    A neuron that the network lacks, or has too many, bends the target at one place of a line and shows in every piece
+    beyond. So one point in each piece finds it wherever the line meets it.
+    """
+    most_values = 2_000_000  # of neurons along a line: a wide network is read in coarser steps
+    points = [np.empty((0, network.dim))]
+    for part in (count - count // 2, count // 2):
+        ends = _line_ends(network.dim, domain, rng)
+        widest = max(network.widths[1:])
+        shares = np.linspace(0, 1, int(np.clip(most_values // widest, 33, 1001)))
+        patterns = network.patterns(ends[0] + shares[:, None] * (ends[1] - ends[0]))
+        changed = np.zeros(len(shares) - 1, dtype=bool)
+        for active in patterns[: network.depth - 1]:
+            changed |= (active[1:] != active[:-1]).any(axis=1)
+        bounds = np.concatenate([[0.0], shares[1:][changed], [1.0]])
+        pieces = rng.permutation(len(bounds) - 1)[np.arange(part) % (len(bounds) - 1)]
+        chosen = bounds[pieces] + rng.uniform(0.1, 0.9, part) * np.diff(bounds)[pieces]
+        points.append(ends[0] + chosen[:, None] * (ends[1] - ends[0]))
+    return joined(points)
+
+
+def _line_ends(dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Two ends (2, d): of a line through a random input and far to both sides, in a bounded domain two inputs."""
+    if not domain.is_space:
+        return domain.sample(rng, 2, dim)
+    through, direction = rng.standard_normal((2, dim))
+    return np.stack([through - LINE_REACH * direction, through + LINE_REACH * direction])
+
+
+def rare_points(network: ReLUNetwork, most: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) where neurons are on that hardly any input switches on, or off: one for each, in all `most`."""
+    samples, rare = 128, 0.03
+    starts = domain.sample(rng, samples, network.dim)
+    points = [np.empty((0, network.dim))]
+    for layer, values in enumerate(network.preactivations(starts)[: network.depth - 1]):
+        on = (values > 0).mean(axis=0)
+        neurons = rng.permutation(np.flatnonzero((on < rare) | (on > 1 - rare)))[:most]
+        if len(neurons):
+            sides = np.where(on[neurons] < rare, 1.0, -1.0)
+            nearest = starts[np.argmax(sides * values[:, neurons], axis=0)]
+            points.append(_climbed(network, layer, neurons, sides, nearest, domain))
+    found = joined(points)
+    return found[rng.permutation(len(found))[:most]]
+
+
+def _climbed(
+    network: ReLUNetwork,
+    layer: int,
+    neurons: NDArray[np.intp],
+    sides: FloatArray,
+    points: FloatArray,
+    domain: Domain,
+) -> FloatArray:
+    """The points moved uphill, each for one neuron and one side of it, as far as the scale of the lines reaches."""
+    steps, farthest = 8, LINE_REACH * np.sqrt(network.dim)
+    for _ in range(steps):
+        values = network.preactivations(points)
+        short = sides * values[layer][np.arange(len(neurons)), neurons] <= 0
+        if not short.any():
+            break
+        uphill = sides[:, None] * network.weights[layer][neurons]
+        for below in reversed(range(layer)):
+            uphill = (uphill * (values[below] > 0)) @ network.weights[below]
+        sizes = np.linalg.norm(uphill, axis=1, keepdims=True)
+        uphill = np.divide(uphill, sizes, out=np.zeros_like(uphill), where=sizes > 0)
+        moved = points + farthest / steps * uphill * short[:, None]
+        lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+        inwards = np.minimum(1.0, farthest / np.maximum(lengths, 1e-300)) if domain.is_space else 1.0
+        points = np.clip(moved * inwards, domain.low, domain.high)
+    return points

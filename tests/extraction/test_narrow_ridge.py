@@ -1,0 +1,76 @@
+"""A ridge 0.01 wide among twenty neurons: most lines and most random inputs do not meet it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.domains import Domain
+from reluctant.oracles.open import as_opened
+from reluctant.testing import planted
+from reluctant.verification.agreement import HeldOutRows, examine
+from reluctant.verification.points import line_points, rare_points
+
+DIM, NEURONS, WIDE, HIGH = 12, 20, 0.01, 1.5
+
+
+def with_ridge(seed: int) -> rl.ReLUNetwork:
+    """Twenty random neurons, and three that make a ridge across a random direction."""
+    rng = np.random.default_rng(seed)
+    w, b = rng.standard_normal((NEURONS, DIM)) / np.sqrt(DIM), 0.5 * rng.standard_normal(NEURONS)
+    a, across = rng.standard_normal((1, NEURONS)) / np.sqrt(NEURONS), rng.standard_normal(DIM)
+    across, place = across / np.linalg.norm(across), rng.uniform(-1, 1)
+    spread = rl.ReLUNetwork([w, a], [b, np.zeros(1)])(rng.standard_normal((2000, DIM))).std()
+    weights = [np.vstack([w, across, across, across]), np.hstack([a, HIGH * spread / WIDE * np.array([[1, -2, 1]])])]
+    return rl.ReLUNetwork(weights, [np.concatenate([b, [WIDE - place, -place, -WIDE - place]]), np.zeros(1)])
+
+
+@pytest.mark.parametrize("seed", [3, 5, 9, 11])
+def test_a_network_without_the_ridge_is_not_ok(seed: int) -> None:
+    true = with_ridge(seed)
+    found = rl.extract(true, rng=seed)
+    rows = np.random.default_rng(99).standard_normal((20_000, DIM))
+    assert not found.ok or np.abs(found.network(rows) - true(rows)).max() < 1e-6 * true(rows).std()
+
+
+def test_rows_that_spoke_against_an_earlier_network_speak_against_the_next() -> None:
+    true = with_ridge(0)
+    lacking = rl.ReLUNetwork([true.weights[0][:-3], true.weights[1][:, :-3]], [true.biases[0][:-3], true.biases[1]])
+    normals, offsets = true.hyperplanes()
+    there = -offsets[-2] * normals[-2:-1]
+    oracle, rng = as_opened(rl.open_oracle(true)), np.random.default_rng(2)
+    found = examine(oracle, lacking, rng, tol=1e-8, points=2, counterexamples=[HeldOutRows(there, true(there))])
+    assert not found.ok
+    assert found.counterexamples is not None
+    np.testing.assert_array_equal(found.counterexamples.rows[0], there[0])
+
+
+def test_the_share_that_may_differ_is_that_of_a_narrow_ridge() -> None:
+    found = rl.verify(planted((6, 4, 1)), planted((6, 4, 1)))
+    rows = np.random.default_rng(1).standard_normal(400_000)
+    assert np.mean(np.abs(rows) < found.narrowest / 2) == pytest.approx(found.share, rel=0.05)
+    assert found.to_dict()["narrowest"] == found.narrowest
+
+
+def test_rare_neurons_are_met_on_the_side_they_are_rarely_on() -> None:
+    network = planted((10, 8, 6, 1), 3)
+    weights, biases = network.weights, [b.copy() for b in network.biases]
+    biases[0][0], biases[1][2] = -3.5 * np.linalg.norm(weights[0][0]), -6.0
+    rare = rl.ReLUNetwork(weights, biases)
+    points = rare_points(rare, 32, Domain(), np.random.default_rng(0))
+    first, second = rare.patterns(points)[:2]
+    assert first[:, 0].any()
+    assert second[:, 2].any()
+    assert (np.linalg.norm(points, axis=1) <= 3 * np.sqrt(10) + 1e-9).all()
+
+
+def test_lines_have_a_point_in_every_piece() -> None:
+    network = planted((10, 8, 6, 1), 3)
+    pieces = []
+    for count in (16, 200):
+        points = line_points(network, count, Domain(), np.random.default_rng(0))
+        assert len(points) == count
+        pieces.append(len(np.unique(np.hstack(network.patterns(points)[:2]), axis=0)))
+    assert pieces[0] > 12
+    assert pieces[1] > 16
