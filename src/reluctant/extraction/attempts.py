@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from itertools import repeat
 from typing import Any, TypeAlias, Unpack
@@ -18,7 +19,16 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import BudgetExhausted, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain, TargetError
+from reluctant.errors import (
+    BudgetExhausted,
+    InvalidInput,
+    InvalidRows,
+    LinkMismatch,
+    NonFiniteAnswer,
+    OutsideDomain,
+    TargetError,
+)
+from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
@@ -191,6 +201,9 @@ class Extraction:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
+        affine = self.verified_map(place)
+        if affine is not None:
+            return Outcome.RECOVERED, affine
         if self.method is None and (answers_labels(place.health, place.oracle) or labels_apart(place, self.rng)):
             self.method = FromLabels()
         if isinstance(self.method, FromLabels):
@@ -205,6 +218,9 @@ class Extraction:
 
     def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""
+        affine = self.verified_map(place) if place.box is not None else None
+        if affine is not None:
+            return Outcome.RECOVERED, affine
         refusal = exact_refusal(place.health)
         few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(place)
         if refusal is not None and not few_digits:
@@ -285,6 +301,30 @@ class Extraction:
         if few_digits:
             return Outcome.LOW_PRECISION, self.partial
         return (Outcome.PARTIAL if self.last is None else Outcome.UNVERIFIED), self.partial
+
+    def may_be_affine(self, place: Place) -> bool:
+        """True if all short lines were straight, and no other method was asked for.
+
+        Within bounds that a user has set, all digits find a bend in any corner of them: `DepthTwo` looks for those.
+        """
+        straight = place.health.shape is Shape.AFFINE and place.health.refusal is None
+        facts = place.oracle.facts
+        anywhere = facts.domain.is_space or facts.saturates or exact_refusal(place.health) is not None
+        return straight and anywhere and self.method is None
+
+    def verified_map(self, place: Place) -> ReLUNetwork | None:
+        """The target as an affine map, None if it is none; other methods keep their random choices."""
+        if not self.may_be_affine(place):
+            return None
+        try:
+            found = self.attempt(place, Affine(), deepcopy(self.rng))
+        except (StageFailed, NonFiniteAnswer, LinkMismatch):
+            return None
+        if found.doubt is not None:
+            return None
+        self.take(found)
+        self.run.evidence["failures"] = []
+        return found.network
 
     def may_use_few_digits(self, place: Place) -> bool:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""
@@ -477,6 +517,8 @@ def check_candidate(
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
         near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
         noise, most = Noise(near, noise.relative), FEW_DIGITS_TOLERANCE
+    elif candidate.asked is not None:
+        most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
     verification = examine(
         oracle, network, rng,
         noise=noise,
@@ -486,6 +528,7 @@ def check_candidate(
         on_lines=points_on_lines(spent.asked),
         per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
+        asked=candidate.asked,
         counterexamples=counterexamples,
         far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
         most_tolerance=most,

@@ -29,6 +29,7 @@ from reluctant.interface.kinds import (
     classify_shape,
     grow,
     is_curved_all_along,
+    is_in_noise,
     is_step_function,
 )
 from reluctant.interface.noise import (
@@ -262,12 +263,14 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
             # The same batch again: a deterministic target may still round differently in one of another size.
             repeated = ask(oracle, centres)
         raw = RawDigits.of(np.concatenate(given), link_of(oracle), ratios=oracle.facts.reference) if given else None
-        far = _ask_far(oracle, rng, near) if domain.is_space else {}
+        lost = None if raw is None else near.second_difference_noise(raw.lost(near.answers, oracle))
+        straight = lost is not None and raw is not None and not raw.too_coarse and _is_straight(near, raw, lost)
+        far = _ask_far(oracle, rng, near, while_readable=straight) if domain.is_space else {}
         integers = _integers(oracle, rng, near, far, repeated)
         readable = raw is None or not (raw.too_coarse or raw.next_to_one)
         stepped = readable and is_step_function(partial(ask, oracle), near)
         curved = not stepped and _is_curved(oracle, near, raw)
-    health = _summarise(near, repeated, far, raw, integers, stepped, curved, oracle.queries - before)
+    health = _summarise(near, repeated, far, raw, integers, stepped, curved, oracle.queries - before, lost)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
     if health.answers is not Kind.LABELS and raw is None:
         with oracle.stage("health"):
@@ -276,26 +279,38 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
-def _ask_far(oracle: Counting, rng: np.random.Generator, near: ShortLines) -> dict[float, ShortLines]:
-    """Lines through the same centres, each far scale further out, as far as they are answered."""
+def _is_straight(near: ShortLines, raw: RawDigits, lost: FloatArray) -> bool:
+    """True if no line bends by more than noise and the digits that probabilities have lost explain."""
+    noise = _near_reading(near, raw, scores=False)
+    return noise is not None and is_in_noise(near.second_differences, noise.sd * SECOND_DIFFERENCE_GAIN, lost)
+
+
+def _ask_far(
+    oracle: Counting, rng: np.random.Generator, near: ShortLines, *, while_readable: bool = False
+) -> dict[float, ShortLines]:  # fmt: skip
+    """Lines through the same centres, each far scale further out, as far as they are answered; or can be read."""
     found = {}
     for scale in FAR_SCALES:
         steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
         finer = tuple(step for step in FINER_STEPS if steps and step < steps[-1])
         try:
+            if while_readable and steps and not np.isfinite(ask(oracle, scale * near.centres)).all():
+                break
             found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps, finer)
         except TargetError:
+            break
+        if while_readable and not found[scale].sound.all():
             break
     return found
 
 
 def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
-    integers: IntegerKind | None, stepped: bool, bent: bool, queries: int,
+    integers: IntegerKind | None, stepped: bool, bent: bool, queries: int, lost: FloatArray | None,
 ) -> Interface:  # fmt: skip
     scores = integers is IntegerKind.SCORES
     near_noise, far_noise = _near_reading(near, raw, scores), _far_reading(far)
-    shape, off = _shape(near, near_noise, raw, stepped, bent), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    shape, off = _shape(near, near_noise, raw, stepped, bent, lost), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
@@ -428,7 +443,11 @@ def _is_curved(oracle: Counting, near: ShortLines, raw: RawDigits | None) -> boo
     return few_digits and is_curved_all_along(partial(ask, oracle), near, noise.sd)
 
 
-def _shape(near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, stepped: bool, bent: bool) -> Shape:
+def _shape(
+    near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, stepped: bool, bent: bool,
+    lost: FloatArray | None = None,
+) -> Shape:  # fmt: skip
+    """lost (steps, sound lines): noise of second differences for digits that probabilities have lost."""
     sound = near.sound
     if noise is None or 2 * sound.sum() < len(sound) or (raw is not None and raw.too_coarse):
         return Shape.UNCLEAR
@@ -436,7 +455,7 @@ def _shape(near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, 
         return Shape.PIECEWISE_CONSTANT
     change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
-    shape = classify_shape(near.second_differences, change, sd, near.finite_answers)
+    shape = classify_shape(near.second_differences, change, sd, near.finite_answers, lost)
     return Shape.SMOOTH if bent and shape is Shape.PIECEWISE_LINEAR else shape
 
 

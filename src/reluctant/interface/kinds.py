@@ -348,10 +348,13 @@ USABLE_NOISE = 1e-2  # of the spread of the answers; more noise hides everything
 CONSTANT_ROUNDINGS = 64.0  # answers that differ by less than this many roundings are the same
 
 
-def classify_shape(second: FloatArray, change: FloatArray, sd: float, answers: FloatArray) -> Shape:
+def classify_shape(
+    second: FloatArray, change: FloatArray, sd: float, answers: FloatArray, lost: FloatArray | None = None
+) -> Shape:
     """Shape from second differences (steps, n), the change over the second step (n,) and all answers.
 
-    Differences are sizes over the outputs; `sd` is the noise of a second difference.
+    Differences are sizes over the outputs; `sd` is the noise of a second difference, `lost` (steps, n) what
+    probabilities behind a link add to it next to 0 and 1.
     """
     spread, size = np.ptp(answers, axis=0).max(), np.abs(answers).max()
     if spread <= CONSTANT_ROUNDINGS * unit_roundoff(np.float64) * size:
@@ -360,9 +363,14 @@ def classify_shape(second: FloatArray, change: FloatArray, sd: float, answers: F
         return Shape.PIECEWISE_CONSTANT  # an answer seen only once is no level: most lines are just flat
     if sd > USABLE_NOISE * spread:
         return Shape.UNCLEAR
-    if np.all(second <= NOISE_FACTOR * sd):
+    if is_in_noise(second, sd, lost):
         return Shape.AFFINE
     return Shape.SMOOTH if _is_smooth(second[1:], NOISE_FACTOR * sd) else Shape.PIECEWISE_LINEAR
+
+
+def is_in_noise(second: FloatArray, sd: float, lost: FloatArray | None = None) -> bool:
+    """True if no second difference (steps, n) is more than noise, and lost digits behind a link."""
+    return bool(np.all(second <= NOISE_FACTOR * (sd if lost is None else np.hypot(sd, lost))))
 
 
 def _is_smooth(second: FloatArray, floor: float) -> bool:

@@ -27,6 +27,7 @@ from reluctant.oracles.links import (
     answer_ends,
     last_raw_answers,
     link_of,
+    lost_digits,
     noun_behind,
     on_a_grid,
 )
@@ -117,6 +118,14 @@ class ShortLines:
         sound = self.sound
         second = self.ahead[:, sound] - 2 * self.at_centres[sound] + self.behind[:, sound]
         return np.asarray(np.abs(second).max(axis=2))
+
+    def second_difference_noise(self, noise: FloatArray) -> FloatArray:
+        """That of second differences (steps, sound lines), by that of all answers (n, m); of the noisiest output."""
+        n, steps = len(self.centres), len(self.steps)
+        at, ahead, behind = np.split(noise, [n, n + steps * n])
+        shape = steps, n, -1
+        total = np.sqrt(ahead.reshape(shape) ** 2 + 4 * at**2 + behind.reshape(shape) ** 2)
+        return np.asarray(total.max(axis=2)[:, self.sound])
 
     @property
     def still_falling(self) -> bool:
@@ -418,6 +427,13 @@ class RawDigits:
     def digits_text(self) -> str:
         """The digits of the probabilities, as text."""
         return f"in {self.number_format}" if self.decimals is None else rounded_to(self.decimals)
+
+    def lost(self, values: FloatArray, oracle: Oracle) -> FloatArray:
+        """Noise (n, m) of values of this target for digits that such probabilities have lost next to 0 and 1."""
+        made_of_others = self.link == "top-k"  # the missing one is what the others leave of 1
+        rounding = None if self.decimals is None else UNIFORM_SD * 10.0**-self.decimals
+        grid = self.on_a_grid or made_of_others or rounding is not None
+        return lost_digits(values, oracle, self.number_format, grid=grid, rounding=rounding)
 
     @classmethod
     def last_of(cls, oracle: Oracle, every: Sequence[FloatArray] = ()) -> Self | None:

@@ -54,6 +54,7 @@ NOISY_SLACK = 0.1  # beyond 0 and 1 by less than this, numbers may be probabilit
 # where one of them is nearly certain, far out, they may.
 FEWEST_SUMS = 3
 FEWEST_CLASSES = 3  # of two classes the logits are those of a sigmoid
+PAIR = 2  # of two classes one may be what the other leaves of 1
 NEARLY_CERTAIN = 0.99
 
 # A probability that follows from the others by subtraction has lost its digits when it is this few roundings large.
@@ -63,6 +64,42 @@ LEAST_ROUNDINGS_LEFT = 2.0**10
 def written_link(link: str) -> Link:
     """What a network is written with whose answers were read through this link: of the largest few, a softmax."""
     return next((each for each in LINKS if each == link), "softmax")
+
+
+FINER_BELOW = 0.25  # below it the numbers of a format lie closer together than half a rounding of 1
+GRID_FORMATS = ("float64", "float32")
+
+
+def on_a_grid(p: FloatArray, number_format: str) -> bool:
+    """True if probabilities next to 0 are known to a rounding of 1 alone, as where they are made of one next to 1.
+
+    Few of them may lie there by chance: hardly those so small that it matters.
+    """
+    small = p[(p > 0) & (p < FINER_BELOW)]
+    return bool(small.size and _are_multiples(small, number_format))
+
+
+def _are_multiples(small: FloatArray, number_format: str) -> bool:
+    return bool(np.all(small % (unit_roundoff(number_format) / 2) == 0))
+
+
+class GridColumns:
+    """Outputs that may be what the others leave of 1, by all answers so far: none is finer than a rounding of 1.
+
+    The first of [1 - p, p] is one: next to 0 it has lost the digits that the second has.
+    """
+
+    def __init__(self, outputs: int, number_format: str) -> None:
+        self.coarse = np.ones(max(outputs, 0), dtype=bool)
+        self.number_format = number_format
+
+    def look_at(self, p: FloatArray) -> None:
+        """Strike out those with a small probability that lies between two points of the grid."""
+        if len(self.coarse) != p.shape[1]:  # not known before the first answer
+            self.coarse = np.ones(p.shape[1], dtype=bool)
+        for k in np.flatnonzero(self.coarse):
+            column = p[:, k]
+            self.coarse[k] = _are_multiples(column[(column > 0) & (column < FINER_BELOW)], self.number_format)
 
 
 class Linked(Wrapper):
@@ -79,6 +116,7 @@ class Linked(Wrapper):
         super().__init__(inner)
         self.link: AnswerLink = link
         self.told: FloatArray | None = None  # the last answers, as they were given
+        self.grids = {name: GridColumns(inner.outputs, name) for name in GRID_FORMATS}
         self.hearers: list[list[FloatArray]] = []  # who wants them all
 
     @property
@@ -108,6 +146,8 @@ class Linked(Wrapper):
         for hearer in self.hearers:
             hearer.append(answers)
         self._check(answers)
+        for grid in self.grids.values() if self.link == "softmax" and answers.shape[1] == PAIR else ():
+            grid.look_at(answers)
         with np.errstate(divide="ignore", invalid="ignore"):
             return UNDO_LINK[self.link](answers)
 
@@ -300,27 +340,26 @@ def in_percent(answers: FloatArray, *, several: bool = True) -> bool:
     return within and (not several or bool(np.all(off <= HALF_A_PERCENT * answers.shape[1])))
 
 
-FINER_BELOW = 0.25  # below it the numbers of a format lie closer together than half a rounding of 1
+Normal: TypeAlias = FloatArray  # of each answer, the logarithm of one over the smallest that has all its digits
 
 
-def _roundings_of_log_odds(values: FloatArray, normal: float) -> FloatArray:
+def _roundings_of_log_odds(values: FloatArray, normal: Normal) -> FloatArray:
     return np.exp(np.maximum(np.maximum(values, -values - normal), 0.0))
 
 
-def _roundings_of_ratios(values: FloatArray, normal: float) -> FloatArray:
-    """The same for all ratios of a row, by its smallest probability: one of them is that of the first class."""
+def _roundings_of_ratios(values: FloatArray, normal: Normal) -> FloatArray:
+    """The same for all ratios of a row, by its probability with the fewest digits: each may be that of the first."""
     with_first = np.column_stack([np.zeros(len(values)), values])
-    size = with_first.max(axis=1, keepdims=True) - with_first.min(axis=1, keepdims=True)
-    return np.broadcast_to(np.exp(size - normal), values.shape)
+    size = with_first.max(axis=1, keepdims=True) - with_first
+    return np.broadcast_to(np.exp((size - normal).max(axis=1, keepdims=True)), values.shape)
 
 
-def _roundings_of_tanh(values: FloatArray, normal: float) -> FloatArray:
+def _roundings_of_tanh(values: FloatArray, normal: Normal) -> FloatArray:
     return np.cosh(values) ** 2
 
 
-# How many roundings of 1 a value is known to, by the link that it is read through and the logarithm of one over the
-# smallest probability with all its digits.
-ROUNDINGS_BY_LINK: Mapping[str, Callable[[FloatArray, float], FloatArray]] = {
+# How many roundings of 1 a value is known to, by the link that it is read through.
+ROUNDINGS_BY_LINK: Mapping[str, Callable[[FloatArray, Normal], FloatArray]] = {
     "sigmoid": _roundings_of_log_odds,
     "softmax": _roundings_of_ratios,
     "top-k": _roundings_of_ratios,
@@ -329,24 +368,25 @@ ROUNDINGS_BY_LINK: Mapping[str, Callable[[FloatArray, float], FloatArray]] = {
 
 
 def lost_digits(
-    values: FloatArray, oracle: Oracle, number_format: str = "float64", *, grid: bool = False
-) -> FloatArray:
+    values: FloatArray, oracle: Oracle, number_format: str = "float64", *, grid: bool = False,
+    rounding: float | None = None,
+) -> FloatArray:  # fmt: skip
     """Noise (n, m) that values of this target have for that; 0 of those that lose no digits.
 
-    grid: no probability has more digits than a rounding of 1 leaves, as where one is what others leave of 1.
+    grid: no probability has more digits than a rounding of 1 leaves, as where one is what others leave of 1. Without it
+    the answers so far tell which of two classes is. rounding: of 1, where it is not that of the number format.
     """
-    roundings = ROUNDINGS_BY_LINK.get(link_of(oracle) or "")
-    if roundings is None:
+    linked = _linked_of(oracle)
+    roundings = None if linked is None else ROUNDINGS_BY_LINK.get(linked.link)
+    if linked is None or roundings is None:
         return np.zeros_like(values)
-    normal = 0.0 if grid else -float(np.log(np.finfo(number_format).tiny))
+    coarse = np.array([grid]) if grid else _coarse_classes(linked, number_format)
+    normal = np.where(coarse, 0.0, -float(np.log(np.finfo(number_format).tiny)))
     with np.errstate(over="ignore", invalid="ignore"):  # of infinite values, which are not read
-        return np.asarray(unit_roundoff(number_format) * roundings(values, normal))
+        return np.asarray((rounding or unit_roundoff(number_format)) * roundings(values, normal))
 
 
-def on_a_grid(p: FloatArray, number_format: str) -> bool:
-    """True if probabilities next to 0 are known to a rounding of 1 alone, as where they are made of one next to 1.
-
-    Few of them may lie there by chance: hardly those so small that it matters.
-    """
-    small = p[(p > 0) & (p < FINER_BELOW)]
-    return bool(small.size and np.all(small % (unit_roundoff(number_format) / 2) == 0))
+def _coarse_classes(linked: Linked, number_format: str) -> NDArray[np.bool_]:
+    """Which of two classes is what the other leaves of 1; of other answers, none."""
+    two = linked.link == "softmax" and linked.inner.outputs == PAIR
+    return linked.grids[number_format].coarse if two and number_format in linked.grids else np.array([False])

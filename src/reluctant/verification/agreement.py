@@ -49,6 +49,18 @@ class HeldOutRows:
 
 
 @dataclass(frozen=True)
+class AskedRows:
+    """Groups of points, the scales first, that were asked before and kept to verify a network; and their answers.
+
+    raw: the answers of the target itself behind its link.
+    """
+
+    groups: Sequence[PointGroup]
+    answers: FloatArray
+    raw: tuple[FloatArray, ...] = ()
+
+
+@dataclass(frozen=True)
 class Verification:
     """Comparison of a target with a network.
 
@@ -220,6 +232,7 @@ def examine(
     points: int = 64,
     per_neuron: int = 2,
     held_out: HeldOutRows | None = None,
+    asked: AskedRows | None = None,
     counterexamples: Sequence[HeldOutRows] = (),
     at_use: int = 0,
     on_lines: int = LINE_POINTS,
@@ -233,18 +246,22 @@ def examine(
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, and where neurons are rarely on. far: points far along the creases of the first layer. most_tolerance:
     where noise asks for more, nothing is decided. raw: the answers of the target itself behind its link, before and
-    from now on.
+    from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
     before = oracle.queries
-    with oracle.stage("verify"):
-        groups, untested = comparison_points(
-            network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-            on_lines=on_lines, far=far, creases=held_out is None, samples=oracle.facts.samples, arrays=oracle.arrays,
-        )  # fmt: skip
-        answers = oracle.query(np.concatenate([group.rows for group in groups]))
-        noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)
+    if asked is None:
+        with oracle.stage("verify"):
+            groups, untested = comparison_points(
+                network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
+                on_lines=on_lines, far=far, creases=held_out is None, samples=oracle.facts.samples,
+                arrays=oracle.arrays,
+            )  # fmt: skip
+            answers = oracle.query(np.concatenate([group.rows for group in groups]))
+            noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)
+    else:
+        groups, untested, answers, raw = [*asked.groups], 0, asked.answers, asked.raw
     if held_out is not None:
         groups.append(PointGroup("on creases", held_out.rows))
         answers = np.concatenate([answers, held_out.answers])

@@ -107,10 +107,7 @@ def _units(answers: FloatArray, groups: NDArray[np.intp]) -> FloatArray:
 
 def _lost_behind(values: FloatArray, oracle: Counting, behind: RawDigits | None) -> FloatArray:
     """Uncertainty (n, m) of values, by the digits of the probabilities they were read from."""
-    if behind is None:
-        return lost_digits(values, oracle)
-    made_of_others = link_of(oracle) == "top-k"  # the missing one is what the others leave of 1
-    return lost_digits(values, oracle, behind.number_format, grid=behind.on_a_grid or made_of_others)
+    return lost_digits(values, oracle) if behind is None else behind.lost(values, oracle)
 
 
 # ---- typical inputs, where the network was compared inside a smaller box alone
