@@ -19,7 +19,9 @@ ROWS = np.random.default_rng(0).standard_normal((20, 5))
 def test_digits_are_cut_before_percentages_are_divided() -> None:
     file = CallableOracle(lambda x: 100 * LINK_FUNCTIONS["softmax"](NETWORK(x)), 5)
     target = open_oracle(defend(file, "decimals=1"), percent=True)
-    given = SimpleNamespace(file=file, output=None, defense=("decimals=1",), precision="as-served", percent=False)
+    given = SimpleNamespace(
+        file=file, output=None, defense=("decimals=1",), precision="as-served", percent=False, units=None
+    )
     known = SimpleNamespace(
         given=given,
         written=ProbabilityFormat(percent=True),

@@ -51,8 +51,8 @@ def test_a_file_with_inputs_and_classes(command, npz, folder):
     assert record["defenses"]["rows"][1]["honest"]["inputs"] == 30
     assert record["target"]["classes"] == ["<b>yes</b>"]
     written = f"--json {folder / 'audit.json'} --out {folder / 'page.html'}"
-    others = f"--inputs {folder / 'x.npy'} --classes '<b>yes</b>'"
-    assert record["repeat"]["command"] == f"reluctant audit {npz} {written} {others}"
+    others = f"--inputs {folder / 'x.npy'} {written} --classes '<b>yes</b>'"
+    assert record["repeat"]["command"] == f"reluctant audit {npz} {others}"
     page = (folder / "page.html").read_text()
     assert f'reluctant.report("{folder / "audit.json"}", "{folder / "page.html"}")' in page
     assert "<b>yes</b>" not in page

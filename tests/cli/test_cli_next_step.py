@@ -24,7 +24,7 @@ def softmax(x):
 def rounded(x): return softmax(x).round(2)
 def values(x): return 1 + np.abs(one(x))
 def single(x): return sigmoid(x).astype(np.float32)
-def labels(x): return (x.sum(axis=1) > 0) + (x[:, 0] > 0.5)
+def labels(x): return (x.sum(axis=1) > 0).astype(int) + (x[:, 0] > 0.5)
 def nan(x): return np.full(len(x), np.nan)
 def near(x): return np.where(np.abs(x).max(axis=1, keepdims=True) > 5, np.nan, one(x))
 """

@@ -91,7 +91,8 @@ def test_a_column_that_never_varies_gets_a_scale_of_the_others():
     given = rows(200)
     given[:, 2] = 4.0
     with rl.open_oracle(target, dim=6, inputs=given) as oracle:
-        assert InputUnits.of(oracle.facts).scale[2] == np.median(np.delete(given.std(axis=0), 2))
+        scale = InputUnits.of(oracle.facts).scale
+        assert scale[2] == np.median(np.delete(scale, 2))
 
 
 def test_scaled_rows_stay_inside_the_bounds():

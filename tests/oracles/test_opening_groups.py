@@ -8,7 +8,7 @@ from oracle_models import gaussian_rows, softmax
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
-from reluctant.oracles.keywords import OpeningKeywords, ServedKeywords, merged
+from reluctant.oracles.keywords import InputsKeywords, ServedKeywords, merged
 from reluctant.testing import planted
 
 NETWORK = planted((4, 6, 3), 1)
@@ -101,4 +101,4 @@ def test_every_keyword_of_open_oracle_is_one_of_every_verb():
     import inspect
 
     flat = set(inspect.signature(rl.open_oracle).parameters) - {"target", "served"}
-    assert set(OpeningKeywords.__annotations__) == flat | set(ServedKeywords.__annotations__)
+    assert set(InputsKeywords.__annotations__) == flat | set(ServedKeywords.__annotations__)

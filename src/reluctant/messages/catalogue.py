@@ -472,7 +472,7 @@ AUDITS: Mapping[str, Entry] = {
     ),
     "input-units": Entry(
         "Every step worked in units of the inputs given: bounds and steps count deviations of each column from its "
-        "mean."
+        "middle."
     ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
     "one-recipe": Entry(

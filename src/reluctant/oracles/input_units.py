@@ -22,7 +22,7 @@ from reluctant.oracles.ledger import Counting
 MOST_SAMPLES = 4096  # rows kept of `inputs`: their mean and deviation are known well enough by then
 FEWEST_SAMPLES = 8
 ONE_RANGE = 0.25  # share of columns that reach both ends of the range of all: then they are of one kind
-ALIKE = 4.0  # columns whose scales differ less need no units of their own, nor do centres within so many scales
+ALIKE = 10.0  # columns whose scales differ less need no units of their own, nor do centres within so many scales
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class InputUnits:
             return plain if scale.max() < ALIKE * scale.min() else cls(centre, scale)
         if facts.samples is None:
             return plain
-        centre, scale = facts.samples.mean(axis=0), facts.samples.std(axis=0)
+        centre, scale = _place_and_deviation(facts.samples)
         low, high = facts.samples.min(axis=0), facts.samples.max(axis=0)
         varies = low < high
         scale = np.where(varies, scale, np.median(scale[varies]))
@@ -85,6 +85,15 @@ class InputUnits:
     def reduced_network(self, network: ReLUNetwork) -> ReLUNetwork:
         """A network of x as one of z."""
         return _with_inputs(network, self.scale, self.centre)
+
+
+def _place_and_deviation(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Middle and deviation of each column by its quartiles, so that a few far values do not count; else by its mean."""
+    below, middle, above = np.quantile(rows, [0.25, 0.5, 0.75], axis=0)
+    quartiles_of_normal = 1.349  # how far apart they are, in deviations
+    spread = above > below
+    scale = np.where(spread, (above - below) / quartiles_of_normal, rows.std(axis=0))
+    return np.where(spread, middle, rows.mean(axis=0)), scale
 
 
 def _with_inputs(network: ReLUNetwork, factors: FloatArray, offset: FloatArray) -> ReLUNetwork:
@@ -138,7 +147,7 @@ def in_own_units(oracle: Oracle) -> bool:
 
 def described(oracle: Oracle, box: Domain) -> str:
     """A box in the coordinates of this oracle, as a phrase that names their units."""
-    units = ", in deviations of the inputs around their mean" if in_own_units(oracle) else ""
+    units = ", in deviations of the inputs around their middle" if in_own_units(oracle) else ""
     return f"{box.describe()}{units}"
 
 
