@@ -44,3 +44,12 @@ def test_the_assortment_has_every_kind() -> None:
     assert {each.twist for each in drawn} > set(TWISTS)
     assert {each.weights for each in drawn} == set(WEIGHTS)
     assert {each.hidden_layers for each in drawn} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("seed", [4100982, 4101168])
+def test_three_hidden_layers_without_a_hyperplane_to_see_end_by_name(seed: int) -> None:
+    """No hyperplane on a line, and no neuron that is active alone: reductions over nothing."""
+    drawn = specimen(seed)
+    with rl.open_oracle(drawn.target(), dim=drawn.network.dim, budget=400_000) as oracle:
+        found = rl.extract(oracle, rng=seed % 1000)
+    assert found.outcome in (rl.Outcome.RECOVERED, rl.Outcome.UNVERIFIED, rl.Outcome.PARTIAL)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from reluctant.extraction.method import StageFailed
 from reluctant.extraction.any_depth.crease_equations import Crease, IncomingWeights, solve_crease
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker
@@ -337,6 +338,8 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
 def _walk_to_walls(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> Walls:
     walks, walk_steps = 24, 30  # side by side, and how far each goes
     starts = incoming.sure_points(known, crease)
+    if not len(starts):
+        raise StageFailed("creases", "no point of a crease is known well enough to walk from", number=0, limit=1)
     chosen = starts[asker.rng.integers(len(starts), size=walks)]
     return find_walls(known, incoming, chosen, walk_steps, asker.scale, asker.rng)[0]
 
@@ -357,6 +360,8 @@ def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: Incomin
     present_share = 0.7  # share of the places that show anything at all
     place_room = 0.1  # of the distance to the next hinge
     starts = incoming.sure_points(known, crease)
+    if not len(starts):
+        return False
     chosen = starts[asker.rng.integers(len(starts), size=looked_at)]
     _, places = find_walls(known, incoming, chosen, steps_to_places, asker.scale, asker.rng)
     around = known.around(places)

@@ -182,7 +182,7 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
             if found is None and not len(creases):
                 continue
             found = search.checked(search.add(search.room_for(line) if found is None else found, line, creases))
-            if search.is_complete(found):
+            if len(found) and search.is_complete(found):
                 if sign_margins(found).max() < LARGEST_MARGIN or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
                 found = search.without_least_seen(found)

@@ -365,7 +365,7 @@ def _row_directions(
     seen = rows if basis is None else rows @ basis.T
     seen = seen / np.linalg.norm(seen, axis=1, keepdims=True)
     signs = np.sign((seen * normals).sum(axis=1))
-    off = float(np.linalg.norm(signs[:, None] * seen - normals, axis=1).max())
+    off = float(np.linalg.norm(signs[:, None] * seen - normals, axis=1).max(initial=0.0))
     if not off < NORMAL_AGREEMENT:
         raise StageFailed("refine", "a row is not what the subspace showed", number=off, limit=NORMAL_AGREEMENT)
     return signs[:, None] * rows, sd * np.sqrt(slope.shape[2]) / sizes[:, 0]
