@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from reluctant.extraction.method import StageFailed
 from reluctant.extraction.any_depth.crease_equations import Crease, IncomingWeights, solve_crease
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.numerics import FloatArray
 
