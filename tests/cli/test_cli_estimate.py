@@ -13,9 +13,9 @@ def test_what_it_prints(command):
     assert "784-128-1: 100,609 parameters, answers in float64" in ended.out
     assert "queries                     103," in ended.out
     assert "at 200 rows a second        8.6 min" in ended.out
-    assert "at 0.5 EUR a thousand       51.6" in ended.out
+    assert "at 0.5 EUR a thousand       51.8" in ended.out
     assert "extrapolated" not in ended.out
-    assert "784-128-1          20 of 20   103,247" in ended.out
+    assert "784-128-1          20 of 20   103,611" in ended.out
     assert ended.err == ""
 
 

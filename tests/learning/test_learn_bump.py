@@ -35,7 +35,6 @@ def test_a_bump_that_eps_allows_to_miss_is_not_called_recovered():
     true = WORST_CASE[BUMP](MISSED)
     result = rl.learn(rl.open_oracle(true), eps=1e-6, rng=MISSED)
     assert result.outcome is rl.Outcome.LEARNED
-    assert result.evidence["exact"] == "verified"
     assert result.evidence["accuracy"].error > 1e-10
     assert "narrow-missing" in result.evidence["limits"]
 

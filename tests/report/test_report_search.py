@@ -18,8 +18,8 @@ from reluctant.testing import planted
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def search_of(target, **options) -> LineSearch:
-    return rl.extract(rl.open_oracle(target, **options), rng=0).evidence["line search"]
+def search_of(target, method=None, **options) -> LineSearch:
+    return rl.extract(rl.open_oracle(target, **options), method, rng=0).evidence["line search"]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_it_ends_after_a_few_seconds():
 
 
 def test_the_picture_of_a_line_without_creases():
-    search = search_of(lambda x: x @ np.ones((4, 1)) + 1, dim=4)
+    search = search_of(lambda x: x @ np.ones((4, 1)) + 1, rl.DepthTwo(), dim=4)
     ElementTree.fromstring(search_svg(search))
     assert "0 creases found" in search_svg(search)
 

@@ -550,7 +550,9 @@ def points_at_use(spent: int) -> int:
     """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
     few_rows, fewest_points, most_points = 5000, 100, 300  # a small network can afford more than its share
     share = 2e-2  # of the rows spent
-    return most_points if spent < few_rows else int(np.clip(share * spent, fewest_points, most_points))
+    if spent < few_rows:
+        return min(most_points, max(points_worth(spent), spent))  # of a tiny one no more than the search itself took
+    return int(np.clip(share * spent, fewest_points, most_points))
 
 
 def points_on_lines(spent: int) -> int:
