@@ -173,6 +173,7 @@ def check_labels(
             first, second = scale * draw(4 * points), scale * draw(4 * points)
             found = PredictedBoundary.between(network, first, second)
             boundary += found[np.arange(len(found))[: points // 2]]
+        random_points = len(boundary)  # the points beside creases are chosen, and say nothing of shares
         near, untested = beside_creases(network, draw, 1e-2 * size, pairs=16)
         boundary += near
         error, wrong, off = np.inf, 0, np.zeros(len(boundary), dtype=bool)
@@ -189,8 +190,8 @@ def check_labels(
                     error = np.inf
     right = bool(len(boundary) and error <= tol and not wrong_inputs)
     return LabelVerification(
-        right, float(error), tol, len(boundary), wrong, len(rows), wrong_inputs,
-        RULE_OF_THREE / max(len(boundary), 1), CONFIDENCE, untested, oracle.queries - before,
+        right, float(error), tol, len(boundary), wrong, int(decided.sum()), wrong_inputs,
+        RULE_OF_THREE / max(random_points, 1), CONFIDENCE, untested, oracle.queries - before,
     )  # fmt: skip
 
 

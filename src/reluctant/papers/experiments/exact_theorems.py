@@ -60,6 +60,11 @@ class ExactCell:
         """The median."""
         return float(np.median([run.queries for run in self.runs]))
 
+    @property
+    def recovering(self) -> float:
+        """The median without the rows of verification."""
+        return float(np.median([run.queries - run.stages.get("verify", 0) for run in self.runs]))
+
     def row(self) -> tuple[Any, ...]:
         """What the table has of it, under `EXACT_COLUMNS`."""
         p = parameters(self.widths)
@@ -110,7 +115,7 @@ TWO_LAYERS_NETWORKS: Shapes = {(10, 10, 10, 1): 20, (20, 10, 20, 1): 20, (20, 10
 ONE_BIAS, TWO_BIAS = 0.5, 0.3  # deviation of biases, of a layer's input
 LEAST_RECOVERED = 0.95  # of the networks are recovered; the rest has to be refused
 MOST_ERROR = 1e-8  # of the output's deviation: the largest error of a recovered network
-MOST_OVER_THEOREM = 3.0  # in front of the theorem's expression; verification is half of what a 20-10-1 takes
+MOST_OVER_THEOREM = 2.0  # in front of the theorem's expression
 # Two layers: the theorem's polynomial is so large that no number of queries would exceed it. What is asked instead is
 # that queries grow no faster than parameters, from no more than this many a parameter in the smallest networks on.
 MOST_PER_PARAMETER, MOST_POWER = 20.0, 1.0
@@ -191,8 +196,9 @@ def exact_two_layers(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding
 
 
 def _below_theorem(cells: Sequence[ExactCell]) -> list[Check]:
-    quotient = max(cell.queries / cell.theorem for cell in cells)
-    return [Check("largest quotient of queries and theorem", quotient, 0, MOST_OVER_THEOREM)]
+    """The theorem counts queries that recover a network: those that verify it, a few hundred at least, are left out."""
+    quotient = max(cell.recovering / cell.theorem for cell in cells)
+    return [Check("largest quotient of queries without verification and theorem", quotient, 0, MOST_OVER_THEOREM)]
 
 
 def _near_parameters(cells: Sequence[ExactCell]) -> list[Check]:
