@@ -219,7 +219,8 @@ class Findings:
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
-        steps = self.health is not None and self.health.step_function  # if quantised: others may read more
+        # If they are quantised and not those of trees, others may read more.
+        steps = self.health is not None and self.health.step_function and not self.health.trees
         open_ = constant or self.unread or self.unexplained or steps
         return self.refusal is not None and self.refusal.settles and not open_
 

@@ -209,6 +209,11 @@ INTERFACES: Mapping[str, Entry] = {
         "The answers change in steps, as those of trees, of quantised numbers, or of rounded inputs do.",
         "They hold no weights and no gradients.",
     ),
+    "answers-of-trees": Entry(
+        "The answers are piecewise constant, and each step depends on one input alone: they are those of a tree, a "
+        "forest or boosted trees, and not of a ReLU network.",
+        "They hold no weights and no gradients.",
+    ),
     "same-near": Entry(
         "The target gave the same answer everywhere near the origin, and others far out. Methods begin near it.",
     ),
@@ -373,6 +378,9 @@ AUDITS: Mapping[str, Entry] = {
     # How a step ended.
     "trained-copy": Entry("A network trained on the answers is close enough to count as a copy."),
     "trained-no-copy": Entry("A network trained on the answers is not close enough to count as a copy."),
+    "trained-short-of-a-copy": Entry(
+        "The network trained on the answers falls short of a copy. A larger network or more answers may make one."
+    ),
     "trained-perhaps-a-copy": Entry(
         "The network trained on the answers may be close enough to count as a copy: {beside_a_copy}.",
         example={"most": 0.012, "allowed": 0.01, "labels": True, "alone": 0.9},

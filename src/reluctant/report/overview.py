@@ -305,7 +305,7 @@ def level_words(record: AuditRecord) -> LevelWords:
         return replace(LEVELS[Level.UNKNOWN], words="Not opened")
     if record.verdict.level is Level.UNKNOWN and has_part(record):
         return PART_COPIED
-    if level.tone == "good" and _labels_copied(record):
+    if record.verdict.level in (Level.NOTHING, Level.UNKNOWN) and _labels_copied(record):
         return MOST_LABELS
     if record.verdict.level is Level.SPAN and _labels_copied(record):
         return replace(level, words=f"{level.words}, and most labels can be copied")
