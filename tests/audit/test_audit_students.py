@@ -19,9 +19,7 @@ from reluctant.results import Outcome, Result
 STUDENT = train_student(open_oracle(lambda x: NETWORK(x).argmax(axis=1), dim=8), rows=400, hidden=(4,), steps=20, rng=0)
 
 
-def trained(
-    labels: float, *, error: float | None = None, high: float | None = None, hurried: bool = False
-) -> Result:
+def trained(labels: float, *, error: float | None = None, high: float | None = None, hurried: bool = False) -> Result:
     """A network trained on 40,000 answers that is no copy."""
     told = {"agreement": labels, "differing": 1.01 - labels, "commonest": 0.6, "points": 4000, "labelled": True}
     accuracy = replace(STUDENT.evidence["accuracy"], error=error, high=high, **told)

@@ -58,6 +58,7 @@ def test_so_are_probabilities_of_trees(seed: int) -> None:
 @pytest.mark.parametrize("votes", [10, 50, 100])
 def test_votes_of_trees_are_no_rounded_probabilities(votes: int, seed: int) -> None:
     """A forest of a hundred trees answers in hundredths."""
+
     def target(x: np.ndarray) -> np.ndarray:
         trees = [forest(1, 5, votes * seed + k)(x) > 0 for k in range(votes)]
         share = np.mean(trees, axis=0)

@@ -20,9 +20,7 @@ from reluctant.results import Ended, Outcome, Result
 from reluctant.verification import Verification
 
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
-TELLING = (
-    0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
-)
+TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
 
 
 def finite(value: Any) -> float | None:

@@ -246,8 +246,8 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
     that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around
-    all lines at most 120, to tell steps from ramps, and 4·(log₂ d + 2), to tell trees; one that answers whole numbers, alone or beside others, at most 240
-    more for each and 100, to tell labels from rounded values.
+    all lines at most 120, to tell steps from ramps, and 4·(log₂ d + 2), to tell trees; one that answers whole numbers,
+    alone or beside others, at most 240 more for each and 100, to tell labels from rounded values.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
@@ -315,7 +315,10 @@ def _summarise(
 ) -> Interface:  # fmt: skip
     scores = integers is IntegerKind.SCORES
     near_noise, far_noise = _near_reading(near, raw, scores), _far_reading(far)
-    shape, off = _shape(near, near_noise, raw, steps is not None, bent, lost), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    shape, off = (
+        _shape(near, near_noise, raw, steps is not None, bent, lost),
+        NOISE_FACTOR * near_noise.sd if near_noise else 0.0,
+    )
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
