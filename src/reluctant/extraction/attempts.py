@@ -320,6 +320,8 @@ class Extraction:
             found = self.attempt(place, Affine(), deepcopy(self.rng))
         except (StageFailed, NonFiniteAnswer, LinkMismatch):
             return None
+        if found.doubt is None and place.box is not None:
+            found = self.at_use(self.run.oracle, place.box, found)  # most boxes are small enough to hold no crease
         if found.doubt is not None:
             return None
         self.take(found)
@@ -439,6 +441,8 @@ class Extraction:
         """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
         checked = found.verification
         assert isinstance(checked, Verification)
+        if checked.at_use is not None:
+            return found
         tol = checked.tol if checked.ok else checked.bound
         return found.beside(compare_at_use(space, found.network, box, tol, self.rng))
 

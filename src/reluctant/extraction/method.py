@@ -255,6 +255,10 @@ class _MemoryOracle(Wrapper):
         self.memory.keep(moves, answers)
         return answers
 
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Fits use values alone: rows with gradients pass by."""
+        return inner
+
 
 def remember(oracle: Counting, most: int | None = None) -> tuple[Counting, Memory]:
     """The same opened target with the same ledger, and a memory of what it answers from now on."""

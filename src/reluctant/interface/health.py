@@ -272,8 +272,9 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         far = _ask_far(oracle, rng, near, while_readable=straight) if domain.is_space else {}
         integers = _integers(oracle, rng, near, far, repeated)
         readable = raw is None or not (raw.too_coarse or raw.next_to_one)
-        ends = _constant_beyond(near, far, 0.0) is not None and not saturated(far, 0.0)
-        steps = find_steps(partial(ask, oracle), near, ends=ends, bounded=not far) if readable else None
+        ends = _constant_beyond(near, far, 0.0) is not None
+        likely = not far or (ends and not saturated(far, 0.0))
+        steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely) if readable else None
         curved = steps is None and _is_curved(oracle, near, raw)
     health = _summarise(near, repeated, far, raw, integers, steps, curved, oracle.queries - before, lost)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))

@@ -282,24 +282,24 @@ class Steps(StrEnum):
     OTHERS = "others"
 
 
-def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, bounded: bool) -> Steps | None:
+def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Steps | None:
     """Steps between levels around the centres; None where a slope, rounding or labels explain the answers.
 
     Levels that no rounding makes are steps if answers jump between them. A forest of a hundred trees answers in
     hundredths, as rounded values do: these are steps if each jump depends on one input alone. ends: answers stay the
-    same far out, and are not 0 or 1 there; bounded: nothing is known of that.
+    same far out; likely: and are not 0 or 1 there, as rounded probabilities are, or nothing is known of that.
     Cost: none where a slope is seen or answers are whole numbers; else at most 120 rows, and log₂ d + 2 for each of 4
     jumps.
     """
     levels, often = np.unique(lines.finite_answers, axis=0, return_counts=True)
     levels = levels[often > 1]  # what changes all the time does not come back
     on_levels = len(levels) >= FEWEST_STEPS and off_grid(levels)
-    splits_likely = (ends or bounded) and len(levels) > 1 and not all_integers(levels)
+    splits_likely = likely and len(levels) > 1 and not all_integers(levels)
     if not _are_flat(lines) or not (on_levels or splits_likely):
         return None
     try:
         ways = _jumps(ask, lines)
-        of_splits = ways is not None and (ends or not on_levels) and _depend_on_one_input(ask, ways)
+        of_splits = ways is not None and _depend_on_one_input(ask, ways)
     except (BudgetExhausted, TargetError):
         return None
     if ways is None or not (on_levels or of_splits):

@@ -16,7 +16,8 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Facts, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.explanations import Rewritten
 from reluctant.oracles.ledger import Counting
 
 MOST_SAMPLES = 4096  # rows kept of `inputs`: their mean and deviation are known well enough by then
@@ -127,6 +128,13 @@ class Scaled(Wrapper):
         """Ask the target at its own rows, which rounding may not carry over its bounds."""
         asked = self.units.rows(rows)
         return self.inner.answer(asked if self.bounds.is_space else np.clip(asked, self.bounds.low, self.bounds.high))
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Gradients by these units."""
+        return Rewritten(self, Scaled(inner, self.units, self.bounds, None), self._in_units)
+
+    def _in_units(self, found: Explained) -> Explained:
+        return Explained(found.values, found.gradients * self.units.scale)
 
 
 def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
