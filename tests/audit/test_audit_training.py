@@ -44,7 +44,7 @@ def test_a_smooth_model_is_approximated(valid):
     assert "extractable" not in record.verdict.leaks
     assert record.recovered.error.typical <= CLOSE
     assert record.pictures.errors[1].largest < 0.2  # the copy stands for the target in later steps
-    assert "method-limits" in limits(record)
+    assert "trained-not-verified" in limits(record)
 
 
 def test_a_student_of_labels_is_told_and_stands_apart(valid):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, Unpack
+from typing import Any, Protocol, TypeAlias, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +27,11 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import adapt, adapt_on_engine
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
+from reluctant.oracles.explanations import DividedInputs
 from reluctant.oracles.input_units import checked_samples
 from reluctant.oracles.keywords import (
+    Explanation,
+    GivenGradients,
     OpeningKeywords,
     OpenOptions,
     Reading,
@@ -37,6 +40,7 @@ from reluctant.oracles.keywords import (
     ServedKeywords,
     Serving,
     check_numbers,
+    checked_gradients,
     is_url,
     merged,
     one_of,
@@ -85,6 +89,8 @@ def open_oracle(
     retries: int | None = None,
     batch: int | None = None,
     trust_code: bool = False,
+    gradients: GivenGradients = None,
+    explanation: Explanation = "gradient",
     engine: Engine | None = None,
     serving: Serving | None = None,
     reading: Reading | None = None,
@@ -95,7 +101,7 @@ def open_oracle(
 
     Arguments:
         target: a callable (n, d) -> (n,) or (n, m); a path to .onnx or .npz; a torch module; a fitted
-            scikit-learn MLP; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
+            scikit-learn model; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
             served model, "http://host:port/v2/models/NAME" (Open Inference Protocol v2).
         dim: number of inputs; needed for a callable and where a server does not say, checked for the rest.
         shape: shape of one input, for a torch module that does not take flat rows.
@@ -115,6 +121,9 @@ def open_oracle(
         retries: how often a failed call is repeated; if not said 0, for a served model 8 (a minute and a half).
         batch: most rows in one call or request; a served model learns from refusals if it is not said.
         trust_code: allow files that can run code when they are loaded.
+        gradients: a function (n, d) -> (n, m, d), or (n, d) of the output that `output` names; True for a torch module
+            (autograd) or a ReLUNetwork. A row that is asked for its gradients counts once.
+        explanation: what these are: "gradient", or "input-times-gradient", which is divided by the inputs.
         engine: "dask://host:port", or a Client of dask.distributed: its workers hold the target and share the rows.
         served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
             request, reply, watch, ca; see `Serving`.
@@ -139,7 +148,10 @@ def open_oracle(
         batch=batch if options_of_server is None else options_of_server.batch,
         served=options_of_server,
         engine=engine,
+        gradients=checked_gradients(gradients),
+        output=int(read.output) if isinstance(read.output, int | np.integer) else None,
     )
+    one_of("explanation", explanation, get_args(Explanation))
     one_of("link", read.link, ANSWER_LINKS)
     ledger = Ledger()
     adapter = adapt(target, options) if engine is None else adapt_on_engine(target, options)
@@ -147,6 +159,7 @@ def open_oracle(
         if options.is_elsewhere:  # another one may be the caller's own
             if_refused.callback(adapter.close)
         _check_dim(adapter, options)
+        adapter = DividedInputs(adapter) if explanation == "input-times-gradient" else adapter
         bounds = _domain_inside(domain, adapter)
         samples = checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)

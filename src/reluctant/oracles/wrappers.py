@@ -14,7 +14,8 @@ import numpy as np
 
 from reluctant.errors import InvalidInput, TargetChanged
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.explanations import Rewritten
 
 
 class Selected(Wrapper):
@@ -38,6 +39,13 @@ class Selected(Wrapper):
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Pass on, keep the selected columns."""
         return self.inner.answer_moves(moves)[:, self.indices]
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Keep the gradients of the same outputs."""
+        return Rewritten(self, inner, self._keep)
+
+    def _keep(self, found: Explained) -> Explained:
+        return Explained(found.values[:, self.indices], found.gradients[:, self.indices])
 
 
 def _identity_with(identity: str, what: str) -> str:

@@ -12,8 +12,8 @@ from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
-from reluctant.extraction.few_digits.extension import extend
 from reluctant.extraction.few_digits.joint_fit import JointFit, Layout, Linearised, ask_anywhere, polish_all, turned_fit
+from reluctant.extraction.few_digits.noisy_extension import extend
 from reluctant.extraction.few_digits.view import look_from
 from reluctant.testing import planted
 
