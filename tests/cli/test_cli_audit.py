@@ -284,7 +284,9 @@ def target(x):
 """
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_it_with_a_report(sent, status, main, folder, patience):
     (folder / "slow.py").write_text(HANGING)
     arguments = ["audit", "slow:target", "--dim", "5", "--json", "audit.json"]

@@ -35,7 +35,7 @@ from reluctant.audit.facts import (
 from reluctant.errors import InvalidInput
 from reluctant.messages import Diagnosis
 
-SCHEMA: Literal["reluctant-audit/3"] = "reluctant-audit/3"
+SCHEMA: Literal["reluctant-audit/4"] = "reluctant-audit/4"
 EXPECTED = "a record that an audit wrote"
 
 
@@ -447,7 +447,7 @@ class AuditRecord:
     not be found, as the pipeline that ran the audit says.
     """
 
-    schema: Literal["reluctant-audit/3"] = SCHEMA
+    schema: Literal["reluctant-audit/4"] = SCHEMA
     seed: int
     ok: bool
     versions: Versions
