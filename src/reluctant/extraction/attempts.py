@@ -56,7 +56,7 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import described, in_own_units, in_units
+from reluctant.oracles.input_units import Box, in_own_units, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -143,12 +143,7 @@ class Place:
         """For the result."""
         if self.box is None:
             return {"health": self.health}
-        inside = described(self.oracle, self.box)
-        return {
-            "health": self.health,
-            "inside": inside,
-            "reach": f"Far out answers saturate: asked inside {inside}.",
-        }
+        return {"health": self.health, "inside": Box.of(self.oracle, self.box)}
 
 
 @dataclass(frozen=True)
