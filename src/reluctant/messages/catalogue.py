@@ -619,7 +619,41 @@ AUDITS: Mapping[str, Entry] = {
     "truth-apart": Entry("The comparison with the file is for the owner alone. No method has seen the file."),
 }
 
-TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS}
+LEAKS: Mapping[str, Entry] = {
+    "extractable": Entry(
+        "Anyone who can query this interface can copy the whole network: {parameters:,} parameters in {queries:,} "
+        "queries.",
+        more="The answers give the whole network away. Fewer digits, or labels alone, give less away.",
+        example={"parameters": 2410, "queries": 1183},
+    ),
+    "approximable": Entry(
+        "Anyone who can query this interface can make a close copy of the network in {queries:,} queries.",
+        more="The answers are enough for a close copy. A limit on the queries of each user makes a copy slower.",
+        example={"queries": 40_000},
+    ),
+    "span": Entry(
+        "Anyone who can query this interface can find the {rank:,} of {inputs:,} directions of the input that the "
+        "network looks at.",
+        more="The answers show which directions count. Changes of an input along all others pass unseen.",
+        example={"rank": 32, "inputs": 64},
+    ),
+    "flippable": Entry(
+        "One gradient step of {relative_size:.1%} of an input's norm changes the answer.",
+        more="A small step changes the answer. Training against such steps makes them larger.",
+        example={"relative_size": 0.021},
+    ),
+    "leak-not-settled": Entry(
+        "The audit could not settle whether the model is {leak}.",
+        more="A step did not come to its end. What is not settled is no pass: the reasons say what to try.",
+        example={"leak": "extractable"},
+    ),
+    "cheapest-defense": Entry(
+        "Of the defenses tried, {defense} stopped exact recovery at the least cost to honest users.",
+        example={"defense": "float16"},
+    ),
+}
+
+TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS, **LEAKS}
 
 PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",
