@@ -30,6 +30,7 @@ from reluctant.errors import (
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
@@ -353,7 +354,9 @@ class Extraction:
         if not kinds.one_layer:
             yield DepthThree()
         if kinds.mostly_straight:
-            yield from repeat(DepthTwo(), 2 if kinds.one_layer else 1)
+            if kinds.one_layer:
+                yield DepthTwo()
+            yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
 
     def methods_for_few_digits(self) -> Iterator[Method]:
