@@ -66,11 +66,17 @@ def patience() -> float:
 
 @pytest.fixture(scope="session")
 def patient_dask() -> Iterator[None]:
-    """No connection of dask is given up because the machine is busy."""
+    """No connection of dask is given up because the machine is busy, and a cluster that waits costs next to nothing."""
     import dask
 
     limits = {f"distributed.comm.timeouts.{what}": f"{PATIENCE_SECONDS:g}s" for what in ("connect", "tcp")}
-    with dask.config.set(limits):
+    # Statistics of dask's own, by default taken every 10 to 500 ms in every process for as long as the cluster lives.
+    idle = {
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "10s",
+    }
+    with dask.config.set({**limits, **idle}):
         yield
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant import __version__
@@ -144,7 +145,7 @@ def test_the_version(command):
     assert command("--version").out == f"{__version__}\n"
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.parametrize("encoding", sweep(["cp1252", "ascii"], fast=["ascii"]))
 def test_text_that_an_encoding_lacks_is_written_with_question_marks(encoding, patience):
     command = [sys.executable, "-m", "reluctant", "reproduce", "list"]
     ended = subprocess.run(

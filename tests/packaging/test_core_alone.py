@@ -85,7 +85,7 @@ NEEDS = {
     "reluctant.open_oracle(planted((4, 3, 1)), engine='dask://localhost')": ("reluctant[dask]", "distributed"),
     "new_figure()": ("reluctant[report]", "matplotlib"),
     "render('base.html')": ("reluctant[report]", "jinja2"),
-    "AuditRecord.from_dict({'schema': 'reluctant-audit/3'})": ("reluctant[report]", "msgspec"),
+    "AuditRecord.from_dict({'schema': 'reluctant-audit/4'})": ("reluctant[report]", "msgspec"),
 }
 
 

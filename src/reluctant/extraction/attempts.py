@@ -30,6 +30,7 @@ from reluctant.errors import (
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
@@ -55,7 +56,7 @@ from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOU
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import described, in_own_units, in_units
+from reluctant.oracles.input_units import Box, in_own_units, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -142,12 +143,7 @@ class Place:
         """For the result."""
         if self.box is None:
             return {"health": self.health}
-        inside = described(self.oracle, self.box)
-        return {
-            "health": self.health,
-            "inside": inside,
-            "reach": f"Far out answers saturate: asked inside {inside}.",
-        }
+        return {"health": self.health, "inside": Box.of(self.oracle, self.box)}
 
 
 @dataclass(frozen=True)
@@ -320,6 +316,8 @@ class Extraction:
             found = self.attempt(place, Affine(), deepcopy(self.rng))
         except (StageFailed, NonFiniteAnswer, LinkMismatch):
             return None
+        if found.doubt is None and place.box is not None:
+            found = self.at_use(self.run.oracle, place.box, found)  # most boxes are small enough to hold no crease
         if found.doubt is not None:
             return None
         self.take(found)
@@ -363,7 +361,9 @@ class Extraction:
         if not kinds.one_layer:
             yield DepthThree()
         if kinds.mostly_straight:
-            yield from repeat(DepthTwo(), 2 if kinds.one_layer else 1)
+            if kinds.one_layer:
+                yield DepthTwo()
+            yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
 
     def methods_for_few_digits(self) -> Iterator[Method]:
@@ -446,6 +446,8 @@ class Extraction:
         """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
         checked = found.verification
         assert isinstance(checked, Verification)
+        if checked.at_use is not None:
+            return found
         tol = checked.tol if checked.ok else checked.bound
         return found.beside(compare_at_use(space, found.network, box, tol, self.rng))
 

@@ -51,7 +51,7 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
             lambda: Diagnosis("missing-is-nan", likeness_fields(found), (READ_MISSING,)),
         ),
         (in_steps and found.answers is Kind.LABELS, lambda: _labels(found)),
-        (in_steps and found.step_function, lambda: Diagnosis("answers-in-steps", remedies=what_is_left(found))),
+        (in_steps and found.step_function, lambda: Diagnosis(steps_slug(found), remedies=what_is_left(found))),
         ((no_number or noisy) and raw is not None and raw.too_coarse, lambda: unreadable_values(found)),
         (no_number and raw is not None, lambda: _certain(found)),
         (noisy, lambda: hidden_structure(found)),
@@ -62,6 +62,11 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
 def _labels(found: Interface) -> Diagnosis:
     slug = "labels-or-numbers" if found.integers is IntegerKind.UNDECIDED else "answers-are-labels"
     return Diagnosis(slug, remedies=(TRAIN, SPAN_FROM_LABELS))
+
+
+def steps_slug(found: Interface) -> str:
+    """Of answers that change in steps: whether they are those of trees."""
+    return "answers-of-trees" if found.trees else "answers-in-steps"
 
 
 def _may_be_sigmoid(found: Interface) -> Diagnosis:

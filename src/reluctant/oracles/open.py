@@ -101,7 +101,7 @@ def open_oracle(
 
     Arguments:
         target: a callable (n, d) -> (n,) or (n, m); a path to .onnx or .npz; a torch module; a fitted
-            scikit-learn MLP; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
+            scikit-learn model; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
             served model, "http://host:port/v2/models/NAME" (Open Inference Protocol v2).
         dim: number of inputs; needed for a callable and where a server does not say, checked for the rest.
         shape: shape of one input, for a torch module that does not take flat rows.

@@ -90,6 +90,8 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
         if depth < network.depth - 1:
             on = sums > 0
             variances, values = variances * on, sums * on
+    if network.skip is not None:
+        variances = variances + rows**2 @ (network.skip**2).T
     return np.asarray(np.sqrt(variances))
 
 

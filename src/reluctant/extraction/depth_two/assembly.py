@@ -11,7 +11,6 @@ import scipy.linalg
 from reluctant.extraction.depth_two.main_pass import BaseGradients
 from reluctant.extraction.method import StageFailed
 from reluctant.fitting.least_squares import (
-    MANY_NEURONS,
     Design,
     Linearisation,
     StepRules,
@@ -22,7 +21,7 @@ from reluctant.fitting.least_squares import (
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, Array, Arrays, FloatArray
+from reluctant.numerics import DOUBLE, MANY_NEURONS, Array, Arrays, FloatArray
 from reluctant.oracles import Counting
 from reluctant.verification import HeldOutRows
 

@@ -29,7 +29,6 @@ from reluctant.extraction.depth_two.main_pass import (
     BaseGradients,
     choose_base_points,
     measure_gradients,
-    reach_of,
 )
 from reluctant.extraction.depth_two.other_line import seen_from_another_line
 from reluctant.extraction.depth_two.scaffold import (
@@ -188,7 +187,7 @@ class _ByBasePoints:
             try:
                 if look is not None:
                     known = look(self.oracle, known, self.noise, self.rng)
-                known = look_again(self.oracle, known, reach_of(known, regions.scale), self.noise, self.rng)
+                known = look_again(self.oracle, known, known.reach(regions.scale), self.noise, self.rng)
                 return known, self.measured(known, regions)
             except StageFailed as failure:
                 if failure.stage == MAIN_PASS:

@@ -14,11 +14,10 @@ from itertools import pairwise
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.depth_two.main_pass import climb
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
-from reluctant.geometry.lines import Batch, BoolArray, IntArray, piece_ends
+from reluctant.geometry.lines import Batch, BoolArray, IntArray, climb, piece_ends
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
