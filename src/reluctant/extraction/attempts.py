@@ -338,9 +338,7 @@ class Extraction:
             yield from repeat(self.method)
         explained = place.oracle.explained is not None
         if explained:
-            yield DepthTwo()
-            for found in self.counterexamples[-1:]:
-                yield DepthTwo(by_gradients=JumpLines(through=found.rows[0]))
+            yield from self.methods_for_gradients(place)
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
@@ -365,6 +363,16 @@ class Extraction:
                 yield DepthTwo()
             yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
+
+    def methods_for_gradients(self, place: Place) -> Iterator[Method]:
+        """One hidden layer; again, through inputs that spoke against the network before, if there are any."""
+        again = 1 if place.oracle.facts.domain.is_space else 3  # a bound keeps lines from neurons of a corner
+        yield DepthTwo()
+        for _ in range(again):
+            rows = [row for found in self.counterexamples for row in found.rows]
+            rows = [row for row in rows if place.oracle.facts.domain.contains(row[None])]
+            if rows:
+                yield DepthTwo(by_gradients=JumpLines(through=np.array(rows)))
 
     def methods_for_few_digits(self) -> Iterator[Method]:
         """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""

@@ -40,7 +40,7 @@ class JumpLines:
         lines: at most, in all of space; inside bounds `lines_inside`, which do not meet every crease.
         points_inside: random inputs inside bounds that must lie in one piece, in the end.
         look: rows of a line that the search begins with, an odd number.
-        through: an input on the first line, such as one that spoke against an earlier network: ridges show there.
+        through: inputs (n, d) on the first lines, such as spoke against an earlier network: narrow ridges show there.
         new_share: creases that a second line may show beside those that are known, of these, and 8.
         bias_share: random inputs for each bias, where answers are rounded by more than `exact_rounding` of their size:
             far creases leave few digits of it.
@@ -120,11 +120,7 @@ def recover_from_gradients(
     with oracle.stage(STAGE):
         search = _LinesSoFar(oracle, _gradient_noise(oracle, noise, rng), Neurons.none(oracle.dim, oracle.outputs))
         whole = oracle.facts.domain.is_space
-        lines = (
-            _whole_lines(oracle.dim, rng, settings.through)
-            if whole
-            else search.lines_between_pieces(rng, settings.points_inside)
-        )
+        lines = _whole_lines(oracle.dim, rng, settings.through) if whole else search.lines_between_pieces(rng, settings)
         for number, line in enumerate(lines):
             most = np.inf if number == 0 or not whole else settings.new_share * len(search.neurons) + FEW_NEW
             try:
@@ -207,11 +203,12 @@ class _LinesSoFar:
         self.neurons = (self.neurons + found.chosen(single)).without_copies()
         return len(jumps)
 
-    def lines_between_pieces(self, rng: np.random.Generator, count: int) -> Iterator[Lines]:
+    def lines_between_pieces(self, rng: np.random.Generator, settings: JumpLines) -> Iterator[Lines]:
         """Lines inside bounds, each through two random inputs that lie in different pieces of what is left."""
         domain = self.oracle.facts.domain
         while True:
-            rows = domain.sample(rng, count, self.oracle.dim)
+            rows = domain.sample(rng, settings.points_inside, self.oracle.dim)
+            rows = rows if settings.through is None else np.concatenate([rows, settings.through])
             self.rest = ()
             found = self.answers(rows)
             pair = self.in_different_pieces(rows, found)
@@ -258,9 +255,9 @@ class _LinesSoFar:
 
 
 def _whole_lines(dim: int, rng: np.random.Generator, through: FloatArray | None) -> Iterator[Lines]:
-    """Random lines of all of space, the first through this input."""
-    first = Lines.random(rng, 1, dim)
-    yield first if through is None else replace(first, origins=through[None])
+    """Random lines of all of space, the first of them through these inputs."""
+    for row in () if through is None else through:
+        yield replace(Lines.random(rng, 1, dim), origins=row[None])
     while True:
         yield Lines.random(rng, 1, dim)
 
