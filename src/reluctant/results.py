@@ -230,7 +230,7 @@ class Result(Ended):
         network, own = self.network, self.evidence.get("own link")
         assert network is not None
         if own is None:
-            return network.before_link(written_link(link))
+            return network.before_link(written_link(self.evidence.get("link", link)))
         return ReLUNetwork(network.weights, network.biases, network.skip, own)
 
     def to_dict(self) -> dict[str, Any]:

@@ -50,6 +50,7 @@ from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape
 from reluctant.interface.noise import refuse_labels
 from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
+from reluctant.interface.reading import find_link
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
@@ -116,7 +117,7 @@ def extract(
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(opened).in_inputs_of(units)
+        return search.result(*ending).with_classes(run.oracle).in_inputs_of(units)
 
 
 HEALTH_LINES = 4
@@ -201,6 +202,8 @@ class Extraction:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
+        if not isinstance(self.method, FromLabels):
+            place = self.behind_link(place)
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
@@ -215,6 +218,15 @@ class Extraction:
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
         return self.go_on(place, attempts)
+
+    def behind_link(self, place: Place) -> Place:
+        """The same, or the values behind the link that its answers show."""
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES)
+        if read is None:
+            return place
+        self.run.oracle = read.oracle
+        self.run.evidence |= read.evidence()
+        return Place(read.oracle, read.health)
 
     def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""
