@@ -56,9 +56,9 @@ def find_link(oracle: Counting, served: Interface, rng: np.random.Generator, lin
         behind = examine(read, rng, lines)
     except TargetError:
         return None
-    labels = behind.raw is not None and behind.raw.certain
+    unreadable = behind.raw is not None and (behind.raw.certain or behind.raw.too_coarse)
     allowed = OF_VALUES if served.are_of_a_link else (None,)
-    return None if labels or behind.refusal not in allowed else ReadTarget(read, behind, link, served.percent)
+    return None if unreadable or behind.refusal not in allowed else ReadTarget(read, behind, link, served.percent)
 
 
 def likely_link(oracle: Counting, served: Interface, rng: np.random.Generator) -> AnswerLink | None:

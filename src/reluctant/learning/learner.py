@@ -246,7 +246,7 @@ class Learner:
         read = find_link(self.oracle, health, self.rng, HEALTH_LINES)
         if read is not None:
             self.oracle = self.run.oracle = read.oracle
-            self.evidence |= read.evidence()
+            self.evidence.update(read.evidence())
             health = read.health
         unread, refusal = unread_behind_link(health), refusal_of(health)
         if unread is not None:
