@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def make_record(audit: Any) -> AuditRecord:
         seed=audit.seed,
         ok=audit.ok,
         versions=Versions(__version__, np.__version__, platform.python_version()),
-        target=_target(known, facts, audit.name, audit.classes),
+        target=replace(_target(known, facts, audit.name, audit.classes), location=audit.location),
         queries=Queries(
             audit.queries, {name: StageRows(row.asked, row.sent, row.replayed) for name, row in audit.rows.items()}
         ),
@@ -129,6 +130,7 @@ def make_record(audit: Any) -> AuditRecord:
         pictures=_pictures(known),
         limits=tuple(_limits(known, facts, audit.queries, audit.budget)),
         names=KNOWN_NAMES,
+        gates=tuple(audit.gates),
     )
 
 

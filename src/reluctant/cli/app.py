@@ -38,6 +38,7 @@ COMMANDS = {
     "demo": Home("audit_commands", "Audit a bundled digits classifier and write a report."),
     "audit": Home("audit_commands", "Measure what a model's answers give away, and what would help."),
     "report": Home("audit_commands", "Make the report of an audit again from its record."),
+    "compare-audits": Home("audit_commands", "Say what got worse and what got better between two audits."),
     "extract": Home("network_commands", "Recover the network behind a target exactly, and verify it."),
     "learn": Home("network_commands", "Learn a network with one hidden layer to a given accuracy."),
     "span": Home("input_commands", "Find every direction of its input that a target looks at."),
@@ -61,8 +62,8 @@ def _new_app(**settings: Any) -> typer.Typer:
 
 def load(name: str) -> Any:
     """A command, imported: its options, its help and what it runs."""
-    alone = _new_app()
-    alone.command(name)(_exiting(getattr(import_module(f"reluctant.cli.commands.{COMMANDS[name].module}"), name)))
+    alone, home = _new_app(), import_module(f"reluctant.cli.commands.{COMMANDS[name].module}")
+    alone.command(name)(_exiting(getattr(home, name.replace("-", "_"))))
     return typer.main.get_command(alone)
 
 

@@ -30,9 +30,10 @@ from reluctant.errors import (
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
-from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.method import BIASES
 from reluctant.extraction.depth_two.scaffold import CROWD
@@ -335,7 +336,8 @@ class Extraction:
 
     def may_use_few_digits(self, place: Place) -> bool:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""
-        allowed = self.method is None or self.method.few_digits
+        method, explained = self.method, place.oracle.explained is not None
+        allowed = method is None or method.few_digits or (explained and method.reads_gradients)
         return few_digits_are_enough(place.health, place.oracle.facts) and allowed
 
     def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
@@ -344,12 +346,16 @@ class Extraction:
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
+        explained = place.oracle.explained is not None
+        if explained:
+            yield from self.methods_for_gradients(place)
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
             yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
             return
-        yield DepthTwo()
+        if not explained:
+            yield DepthTwo()
         part = self.part
         if part is not None and part.depth == 2 and part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
@@ -363,8 +369,20 @@ class Extraction:
         if not kinds.one_layer:
             yield DepthThree()
         if kinds.mostly_straight:
-            yield from repeat(DepthTwo(), 2 if kinds.one_layer else 1)
+            if kinds.one_layer:
+                yield DepthTwo()
+            yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
+
+    def methods_for_gradients(self, place: Place) -> Iterator[Method]:
+        """One hidden layer; again, through inputs that spoke against the network before, if there are any."""
+        again = 1 if place.oracle.facts.domain.is_space else 3  # a bound keeps lines from neurons of a corner
+        yield DepthTwo()
+        for _ in range(again):
+            rows = [row for found in self.counterexamples for row in found.rows]
+            rows = [row for row in rows if place.oracle.facts.domain.contains(row[None])]
+            if rows:
+                yield DepthTwo(by_gradients=JumpLines(through=np.array(rows)))
 
     def methods_for_few_digits(self) -> Iterator[Method]:
         """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
@@ -521,6 +539,7 @@ def check_candidate(
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
     one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
+    worth = spent.asked if oracle.explained is None else max(spent.asked, FEW_ROWS)  # gradients say more than values
     if candidate.precision is not None:
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
@@ -532,9 +551,9 @@ def check_candidate(
         oracle, network, rng,
         noise=noise,
         # Rows asked, not sent: a retry must not change what is asked.
-        points=points_worth(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
-        at_use=points_at_use(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
-        on_lines=points_on_lines(spent.asked),
+        points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
+        at_use=points_at_use(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
+        on_lines=points_on_lines(worth),
         per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
         asked=candidate.asked,
@@ -545,29 +564,32 @@ def check_candidate(
     return CheckedNetwork(network, candidate, verification, precision)
 
 
+FEW_ROWS = 5000  # below, verification takes more than its share
+
+
 def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
-    few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
+    points_for_few_rows = 36  # a small network can afford more than its share
     fewest_points, most_points = 20, 64
     verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
-    if spent < few_rows:
+    if spent < FEW_ROWS:
         return points_for_few_rows
     return int(np.clip(verification_share * spent, fewest_points, most_points))
 
 
 def points_at_use(spent: int) -> int:
     """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
-    few_rows, fewest_points, most_points = 5000, 100, 300  # a small network can afford more than its share
+    fewest_points, most_points = 100, 300  # a small network can afford more than its share
     share = 2e-2  # of the rows spent
-    if spent < few_rows:
+    if spent < FEW_ROWS:
         return min(most_points, max(points_worth(spent), spent))  # of a tiny one no more than the search itself took
     return int(np.clip(share * spent, fewest_points, most_points))
 
 
 def points_on_lines(spent: int) -> int:
     """Points on lines through the scale of use, and where neurons are rarely on."""
-    few_rows, fewest_points, share = 5000, 16, 5e-3  # of the rows spent
-    return LINE_POINTS if spent < few_rows else int(np.clip(share * spent, fewest_points, LINE_POINTS))
+    fewest_points, share = 16, 5e-3  # of the rows spent
+    return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
 
 
 IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))

@@ -19,6 +19,24 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.any_position.accuracy import (
+    DrawnPoints,
+    check_network,
+    draw_points,
+    output_units,
+    points_to_see,
+    remaining_risk,
+)
+from reluctant.extraction.any_position.crease_planes import CreasePlanes
+from reluctant.extraction.any_position.line_search import improve_by_lines
+from reluctant.extraction.any_position.models import (
+    Model,
+    closely_checked,
+    fitted_model,
+    model_of,
+    oriented_model,
+    oriented_network,
+)
 from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE, evidence_of_clipping
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
@@ -29,17 +47,6 @@ from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
 from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
-from reluctant.learning.accuracy import (
-    DrawnPoints,
-    check_network,
-    draw_points,
-    output_units,
-    points_to_see,
-    remaining_risk,
-)
-from reluctant.learning.crease_planes import CreasePlanes
-from reluctant.learning.line_search import improve_by_lines
-from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model, oriented_network
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork

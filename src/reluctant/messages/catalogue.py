@@ -621,7 +621,65 @@ AUDITS: Mapping[str, Entry] = {
     "truth-apart": Entry("The comparison with the file is for the owner alone. No method has seen the file."),
 }
 
-TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS}
+LEAKS: Mapping[str, Entry] = {
+    "extractable": Entry(
+        "Anyone who can query this interface can copy the whole network: {parameters:,} parameters in {queries:,} "
+        "queries.",
+        more="The answers give the whole network away. Fewer digits, or labels alone, give less away.",
+        example={"parameters": 2410, "queries": 1183},
+    ),
+    "approximable": Entry(
+        "Anyone who can query this interface can make a close copy of the network in {queries:,} queries.",
+        more="The answers are enough for a close copy. A limit on the queries of each user makes a copy slower.",
+        example={"queries": 40_000},
+    ),
+    "span": Entry(
+        "Anyone who can query this interface can find the {rank:,} of {inputs:,} directions of the input that the "
+        "network looks at.",
+        more="The answers show which directions count. Changes of an input along all others pass unseen.",
+        example={"rank": 32, "inputs": 64},
+    ),
+    "flippable": Entry(
+        "One gradient step of {relative_size:.1%} of an input's norm changes the answer.",
+        more="A small step changes the answer. Training against such steps makes them larger.",
+        example={"relative_size": 0.021},
+    ),
+    "leak-not-settled": Entry(
+        "The audit could not settle whether the model is {leak}.",
+        more="A step did not come to its end. What is not settled is no pass: the reasons say what to try.",
+        example={"leak": "extractable"},
+    ),
+    "cheapest-defense": Entry(
+        "Of the defenses tried, {defense} stopped exact recovery at the least cost to honest users.",
+        example={"defense": "float16"},
+    ),
+}
+
+CHANGES: Mapping[str, Entry] = {
+    "leak-changed": Entry(
+        "{leak_name}: {before} before, {after} now.",
+        example={"leak": "extractable", "before": "not settled", "after": "found"},
+    ),
+    "copy-queries-changed": Entry(
+        "A copy took {before:,} queries, and takes {after:,} now.", example={"before": 1200, "after": 17_050}
+    ),
+    "copy-error-changed": Entry(
+        "The typical error of a copy was {before:.1e} of the output's deviation, and is {after:.1e} now.",
+        example={"before": 1e-12, "after": 1e-6},
+    ),
+    "flip-size-changed": Entry(
+        "The smallest flip was {before:.1%} of an input's norm, and is {after:.1%} now.",
+        example={"before": 0.021, "after": 0.05},
+    ),
+    "labels-copied-changed": Entry(
+        "A trained network gave {before:.1%} of labels, and gives {after:.1%} now.",
+        example={"before": 0.9, "after": 0.97},
+    ),
+    "other-shape": Entry("The two targets differ in inputs or outputs, so compare the figures with care."),
+    "nothing-changed": Entry("No leak changed, and no figure by much."),
+}
+
+TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS, **LEAKS, **CHANGES}
 
 PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",

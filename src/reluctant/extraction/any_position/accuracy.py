@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.extraction.any_position.crease_planes import CreasePlanes
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.lines import IntArray, answer_roundings
-from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
