@@ -118,7 +118,7 @@ class AuditOptions:
 
 @with_target_options
 def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) -> int:
-    """Measure what a model's answers give away, and what would help.
+    """Measure what a model's answers leak, and what would help.
 
     Runs health, span, extraction or learning, one-step flips and local linearity, then tries defenses on a local copy.
     The steps share one budget of queries, and a step that fails does not end the audit. The report is also written

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @with_target_options
 def health(target: TargetArgument, options: TargetOptions) -> int:
-    """Measure a target's interface: noise, rounding, shape, faults.
+    """Measure an interface: noise, rounding, shape, faults.
 
     Example: reluctant health model.onnx
     """
@@ -133,7 +133,7 @@ def flip(
         typer.Option(help="Where one output changes side: at 0, or at 0.5 if it is known to be a probability."),
     ] = None,
 ) -> int:
-    """Find a small change of one input that flips the target's answer.
+    """Find a small change of one input that flips the answer.
 
     The answer is the sign of one output, or the class with the largest of several. It measures one gradient (a query
     for each input, and 42 to 67 more), then takes the first flip along it. Sizes are in units of 1/√d of the input's
