@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
+# Compiled files are kept whatever the shell says: each command that a test starts would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test frozen test-slow test-servers test-lowest check bench docs dist clean help
 
 help:

@@ -7,7 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput, NotRecovered
-from reluctant.learning.accuracy import points_to_see
+from reluctant.extraction.any_position.accuracy import points_to_see
 from reluctant.learning.learner import most_rows
 from reluctant.testing import WORST_CASE, planted, relative_square_error
 from reluctant.testing.faults import Dying, in_float32, noisy, rounded

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.facts import Closeness, CopyError, CopyMethod, ErrorKind
+from reluctant.audit.facts import Bounds, Closeness, CopyError, CopyMethod, ErrorKind
 from reluctant.domains import Domain
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
@@ -44,7 +44,7 @@ def copy_error(run: Result) -> CopyError:
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = CopyError(
         ErrorKind.UNVERIFIED, finite(largest), finite(rms), None if verification is None else verification.points,
-        None if precision is None else finite(precision.error), inside=run.evidence.get("inside"),
+        None if precision is None else finite(precision.error), inside=Bounds.of_box(run.evidence.get("inside")),
     )  # fmt: skip
     if precision is not None and run.ok:
         return replace(found, kind=ErrorKind.EVERY_DIGIT)

@@ -230,12 +230,6 @@ class Findings:
         return self if self.given.output is not None else replace(self, health=self.served, link="identity")
 
     @property
-    def inside(self) -> str | None:
-        """Where the copy was looked for, if not wherever the target was asked: probabilities say nothing far out."""
-        found = None if self.copy is None else self.copy.evidence.get("inside")
-        return None if found is None else str(found)
-
-    @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
         """The runs that look for a network, by method."""
         return ("extract", self.extraction), ("learn", self.learning), ("train", self.training)

@@ -166,7 +166,8 @@ def _place(record: AuditRecord) -> Iterator[str]:
         place = target.reach.describe()
         yield f"The target does not answer far from the origin. The audit asked in {place}: the findings hold there."
     elif run is not None and run.inside is not None:
-        yield f"Far out the answers say nothing: the audit looked for the copy in {run.inside}, and it holds there."
+        place = run.inside.describe()
+        yield f"Far out the answers say nothing: the audit looked for the copy in {place}, and it holds there."
         if run.verification is not None and run.verification.at_use is not None:
             yield _at_use(run.verification)
 
@@ -240,10 +241,9 @@ def _of_directions(record: AuditRecord) -> str:
     if span is None:
         return ""
     if span.from_labels:
-        limits = span.evidence.get("limits")
         return (
             "High for the directions that labels depend on: long steps along all others changed no label at the points "
-            f"of the boundary that were checked.{f' {limits}' if limits else ''}"
+            "of the boundary that were checked."
         )
     return (
         "High for the directions: long steps along all others changed no answer, and the weakest of them stands out "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.facts import CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
+from reluctant.audit.facts import Bounds, CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.defenses.registry import defense_words
 from reluctant.messages.diagnosis import listed, rounded_to
@@ -115,8 +115,8 @@ def _parameters(found: Recovered) -> str:
     return count(found.parameters) + linear
 
 
-def _error(value: float | None, inside: str | None = None) -> str | None:
-    where = f" in {inside}" if inside else ""
+def _error(value: float | None, inside: Bounds | None = None) -> str | None:
+    where = f" in {inside.describe()}" if inside else ""
     return None if value is None else f"{size(value)} of the output's standard deviation{where}"
 
 

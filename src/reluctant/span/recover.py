@@ -24,7 +24,7 @@ from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.interface.reading import find_link
-from reluctant.messages import Diagnosis
+from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Rows
@@ -88,16 +88,13 @@ def from_values(
     return FromValues(outcome, found, evidence, seen.ground.typical)
 
 
-def _limits(seen: FirstLook, found: FoundSpan) -> str:
+def _limits(seen: FirstLook, found: FoundSpan) -> Notes:
     """What could have been missed: a direction that no long step met (rule of three), or that is too weak to show."""
     looked_at = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
     ground = seen.ground
-    return (
-        f"Asked: {ground.inputs.describe(ground.drawn)}, and steps of {ground.reach:g} times their norm. Could have "
-        f"been missed: a direction that matters on less than about {min(share, 1.0):.0%} of them, or one weaker than "
-        f"{found.limit:.0e} of a gradient."
-    )
+    missed = Diagnosis("missed-direction", {"share": min(share, 1.0), "weakest": found.limit})
+    return Notes((ground.inputs.asked(ground.drawn, ground.reach), missed))
 
 
 def _refusal(seen: FirstLook) -> Outcome | None:

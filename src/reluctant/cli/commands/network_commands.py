@@ -13,6 +13,7 @@ from reluctant.cli.files import NetworkOut, check_network_path, check_record_pat
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
@@ -78,7 +79,9 @@ def _extracted_lines(found: Result, record: Record, link: str, written: Path | N
     lines = ending(found, record)
     if found.network is not None:
         lines += [*shown_network(found, link), _layers(found.network)]
-    parts = ("reach", "layers", "verification", "certificate", "limits")
+    if "inside" in found.evidence:
+        lines.append(str(Diagnosis("asked-inside", {"box": str(found.evidence["inside"])})))
+    parts = ("layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
     return [*lines, spent(record, written)]
 
