@@ -286,6 +286,8 @@ FINDINGS: Mapping[str, Entry] = {
         "Far out the answers are 0 or {top:g}: they may be probabilities of a sigmoid{in_percent}, or clipped values.",
         example={"top": 1.0, "percent": False},
     ),
+    "exact-weights": Entry("`extract` looks for exact weights."),
+    "from-labels": Entry("`extract` uses labels alone: it recovers one hidden layer where there are two of them."),
     "would-refuse": Entry("Exact extraction would refuse this target."),
     "inside-a-box": Entry("Far out the answers saturate: `extract` looks inside a box in which they do not."),
     "with-few-digits": Entry(

@@ -26,14 +26,12 @@ def health(target: TargetArgument, options: TargetOptions) -> int:
 
     Example: reluctant health model.onnx
     """
-    from reluctant.extraction.attempts import what_extraction_would_do
 
     check_record_path(options.json)
     with opened_target(options, target) as oracle:
         found = rl.check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
-        extraction = what_extraction_would_do(found, oracle)
-    lines = [each.text(as_command) for each in (*found.findings(), *extraction)]
+    lines = [each.text(as_command) for each in (*found.findings(), *found.prospects)]
     print_result(record, options.json, [*lines, *answered_range(record), f"{record.queries} queries."])
     advise_next(found.diagnosis, record, target, options)
     return 0 if record.ok else 1
