@@ -84,7 +84,7 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
     found = record(lambda x: np.round(softmax(x), 7), 6, steps=["health", "extraction", "learning"])
     assert found.learning.outcome == "out-of-reach"
     assert (why(found, "learning"), fields(found, "learning")) == ("out-of-reach", {"saturates": True})
-    assert (found.served.decimals, found.interface.behind.decimals) == (7, 7)
+    assert (found.served.decimals, found.interface.raw.decimals) == (7, 7)
     assert found.served.largest_scale != found.interface.largest_scale
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from reluctant.cli.config import target_names
 from reluctant.cli.console import note, progress, show_waits, stoppable
 from reluctant.cli.files import read_array
 from reluctant.errors import InvalidInput
@@ -28,7 +29,8 @@ TargetArgument = Annotated[
     typer.Argument(
         metavar="TARGET",
         help="What to ask: a .onnx or .npz file, module:attribute of an importable callable or model, or the address "
-        "of a served model, http://host:port/v2/models/NAME.",
+        "of a served model, http://host:port/v2/models/NAME; or a name from reluctant.toml or pyproject.toml.",
+        autocompletion=target_names,
         show_default=False,
     ),
 ]
