@@ -47,6 +47,7 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
+from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape
 from reluctant.interface.noise import refuse_labels
@@ -197,6 +198,7 @@ class Extraction:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
+        place = self.with_trusted_gradients(place)
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
@@ -211,6 +213,15 @@ class Extraction:
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
         return self.go_on(place, attempts)
+
+    def with_trusted_gradients(self, place: Place) -> Place:
+        """The same, without gradients that are none; the evidence says what they are."""
+        if place.health.refusal is not None:
+            return place
+        oracle, reading = trusted(place.oracle, self.rng.spawn(1)[0])
+        if reading is not None and reading.diagnosis is not None:
+            self.run.evidence["gradients"] = reading.diagnosis
+        return replace(place, oracle=oracle)
 
     def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""
