@@ -38,6 +38,8 @@ Seconds = Annotated[
     typer.Option(help="Most processor time, in seconds; what was found until then is kept. No limit if not given."),
 ]
 
+JsonOut = Annotated[str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")]
+
 BOUNDS = "a pair of numbers like 0,1, or a .npy file (2, d)"
 
 
@@ -123,9 +125,7 @@ class TargetOptions:
         str | None, typer.Option(metavar="PATH", help="Plain JSON endpoint: where the answers are: predictions.")
     ] = None
     ca: Annotated[Path | None, typer.Option(help="Served model: file of certificates of a private authority.")] = None
-    json: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")
-    ] = None
+    json: JsonOut = None
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Results alone: no progress, nothing on standard error.")
     ] = False

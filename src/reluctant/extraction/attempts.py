@@ -1,4 +1,4 @@
-"""`extract`: the prospects of a target, the order of attempts, the domain of each, and the verification of its network.
+"""`extract`: the order of attempts, the domain of each, and the verification of its network.
 
 The interface decides: exact weights, few digits, inside a box, or a refusal. The cheapest method that its digits and
 its range allow runs first. A network counts as recovered only after verification on and beside its creases; otherwise
@@ -46,24 +46,34 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
-from reluctant.interface.kinds import IntegerKind, Shape
+from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import refuse_labels
+from reluctant.interface.prospects import (
+    answers_labels,
+    enough_inside_bounds,
+    exact_refusal,
+    few_digits_are_enough,
+    has_noticeable_noise,
+    in_few_bits,
+    saturates,
+    shows_too_little,
+    too_few_digits,
+)
 from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
 from reluctant.messages import Diagnosis, Remedy
-from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
+from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Kind, Oracle, Rows
+from reluctant.oracles import Counting, Rows
 from reluctant.oracles.input_units import Box, in_own_units, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine
-from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, compare_at_use
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
@@ -202,14 +212,14 @@ class Extraction:
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
-        if self.method is None and (answers_labels(place.health, place.oracle) or labels_apart(place, self.rng)):
+        if self.method is None and (answers_labels(place.health, place.oracle.facts) or labels_apart(place, self.rng)):
             self.method = FromLabels()
         if isinstance(self.method, FromLabels):
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
             return Outcome.LOW_PRECISION, None
-        if saturates(place.health, place.oracle) and not (self.method is not None and self.method.needs_space):
+        if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
         return self.go_on(place, attempts)
@@ -339,7 +349,7 @@ class Extraction:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""
         method, explained = self.method, place.oracle.explained is not None
         allowed = method is None or method.few_digits or (explained and method.reads_gradients)
-        return few_digits_are_enough(place.health, place.oracle) and allowed
+        return few_digits_are_enough(place.health, place.oracle.facts) and allowed
 
     def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
@@ -593,16 +603,7 @@ def points_on_lines(spent: int) -> int:
     return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
 
 
-EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
-
 IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
-WOULD_REFUSE = Diagnosis("would-refuse")
-
-
-def answers_labels(health: Interface, oracle: Oracle) -> bool:
-    """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
-    clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
-    return clear and health.shape is Shape.PIECEWISE_CONSTANT and oracle.facts.domain.is_space
 
 
 def labels_apart(place: Place, rng: np.random.Generator) -> bool:
@@ -613,105 +614,6 @@ def labels_apart(place: Place, rng: np.random.Generator) -> bool:
     with place.oracle.stage("look"):
         answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
     return len(np.unique(answers)) == labels and are_whole_numbers(answers)
-
-
-def exact_refusal(health: Interface) -> Outcome | None:
-    """The outcome that exact extraction would end with at once, or None."""
-    if health.refusal is not None:
-        return health.refusal
-    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT_TOLERANCE * health.spread
-    if health.number_format != "float64" or not verifiable:
-        return Outcome.LOW_PRECISION
-    if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
-        return Outcome.OUT_OF_REACH
-    return None
-
-
-def has_noticeable_noise(health: Interface) -> bool:
-    """True if there is noise that exact methods can work with, but are not made for."""
-    noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
-    return (
-        exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread
-    )
-
-
-def answered_far_out(health: Interface) -> bool:
-    """True if the target gave finite answers far from the origin."""
-    return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
-
-
-def saturates(health: Interface, oracle: Oracle) -> bool:
-    """True if probabilities are what keeps a method from looking far out, and it could do with less."""
-    refusal, facts = exact_refusal(health), oracle.facts
-    near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
-    may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
-    return may and facts.saturates and facts.domain.is_space
-
-
-def few_digits_are_enough(health: Interface, oracle: Oracle) -> bool:
-    """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
-    if health.number_format == "float16":
-        return False
-    if oracle.facts.domain.is_space:
-        return answered_far_out(health)
-    return oracle.facts.domain.is_box and enough_inside_bounds(health)
-
-
-def enough_inside_bounds(health: Interface) -> bool:
-    """True if the method for few digits could read lines inside bounds."""
-    return health.noise.at(health.spread) <= NOISIEST_READ * health.spread
-
-
-def in_few_bits(health: Interface) -> bool:
-    """True if probabilities behind a link have no more digits than a number format below float64 holds."""
-    return health.raw is not None and health.raw.number_format != "float64"
-
-
-def shows_too_little(outcome: Outcome, health: Interface) -> bool:
-    """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
-    if health.raw is None or health.raw.decimals is not None or not health.deterministic:
-        return False
-    nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
-    return nothing and not in_few_bits(health)
-
-
-def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnosis, ...]:
-    """Where it would not look for exact weights: that it refuses the target, and why, or does with few digits."""
-    refusal = exact_refusal(health)
-    if health.raw is not None and health.raw.too_coarse:
-        return (WOULD_REFUSE,)  # the interface says why
-    noisy = health.raw is not None and not health.deterministic and health.refusal is None
-    if saturates(health, oracle) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
-        return _inside_a_box(health)
-    if refusal is None or health.refusal is not None:
-        return ()
-    if refusal is not Outcome.LOW_PRECISION:
-        return (WOULD_REFUSE, refusal.diagnosis)
-    if few_digits_are_enough(health, oracle):
-        return (Diagnosis("with-few-digits", remedies=_more_digits(health)),)
-    return (WOULD_REFUSE, too_few_digits(health, tried=False))
-
-
-def _inside_a_box(health: Interface) -> tuple[Diagnosis, ...]:
-    """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
-    assert health.raw is not None
-    if health.raw.certain:
-        return ()
-    if health.noise.absolute > NOISIEST_READ * health.spread:
-        return (WOULD_REFUSE, too_few_digits(health, tried=False))
-    return (Diagnosis("inside-a-box", remedies=_more_digits(health)),)
-
-
-def _more_digits(health: Interface) -> tuple[Remedy, ...]:
-    return (FLOAT64,) if health.more_digits else ()
-
-
-def too_few_digits(health: Interface, *, tried: bool) -> Diagnosis:
-    """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
-    if health.raw is not None and health.raw.too_coarse:
-        return unreadable_values(health)
-    fields = digits_limit(health) | {"tried": tried}
-    return Diagnosis("too-few-digits", fields, _more_digits(health) or what_is_left(health))
 
 
 def evidence_of_clipping(

@@ -37,14 +37,7 @@ from reluctant.extraction.any_position.models import (
     oriented_model,
     oriented_network,
 )
-from reluctant.extraction.attempts import (
-    FEW_DIGITS_TOLERANCE,
-    answered_far_out,
-    evidence_of_clipping,
-    exact_refusal,
-    few_digits_are_enough,
-    too_few_digits,
-)
+from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE, evidence_of_clipping
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
@@ -53,6 +46,7 @@ from reluctant.interface import Interface
 from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
+from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
@@ -293,7 +287,7 @@ class Learner:
             return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
         refused = exact_refusal(health) is not None
         # Noise that stays the same is cheap to leave behind; in float32 the attempt may take longer than lines do.
-        cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle)
+        cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle.facts)
         if refused and not (self.few_digits and cheap):
             return None
         tried = try_exact(self.oracle, health, noise, self.rng, few_digits=refused)

@@ -329,6 +329,8 @@ FINDINGS: Mapping[str, Entry] = {
         "Far out the answers are 0 or {top:g}: they may be probabilities of a sigmoid{in_percent}, or clipped values.",
         example={"top": 1.0, "percent": False},
     ),
+    "exact-weights": Entry("`extract` looks for exact weights."),
+    "from-labels": Entry("`extract` uses labels alone: it recovers one hidden layer where there are two of them."),
     "would-refuse": Entry("Exact extraction would refuse this target."),
     "inside-a-box": Entry("Far out the answers saturate: `extract` looks inside a box in which they do not."),
     "with-few-digits": Entry(
@@ -696,7 +698,31 @@ LEAKS: Mapping[str, Entry] = {
     ),
 }
 
-TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS, **LEAKS}
+CHANGES: Mapping[str, Entry] = {
+    "leak-changed": Entry(
+        "{leak_name}: {before} before, {after} now.",
+        example={"leak": "extractable", "before": "not settled", "after": "found"},
+    ),
+    "copy-queries-changed": Entry(
+        "A copy took {before:,} queries, and takes {after:,} now.", example={"before": 1200, "after": 17_050}
+    ),
+    "copy-error-changed": Entry(
+        "The typical error of a copy was {before:.1e} of the output's deviation, and is {after:.1e} now.",
+        example={"before": 1e-12, "after": 1e-6},
+    ),
+    "flip-size-changed": Entry(
+        "The smallest flip was {before:.1%} of an input's norm, and is {after:.1%} now.",
+        example={"before": 0.021, "after": 0.05},
+    ),
+    "labels-copied-changed": Entry(
+        "A trained network gave {before:.1%} of labels, and gives {after:.1%} now.",
+        example={"before": 0.9, "after": 0.97},
+    ),
+    "other-shape": Entry("The two targets differ in inputs or outputs, so compare the figures with care."),
+    "nothing-changed": Entry("No leak changed, and no figure by much."),
+}
+
+TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS, **LEAKS, **CHANGES}
 
 PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",

@@ -350,6 +350,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "error_message": _error_message,
     "beside_a_copy": beside_a_copy,
     "step_list": lambda fields: listed(fields["steps"]),
+    "leak_name": lambda fields: str(fields["leak"]).capitalize(),
     "step_name": lambda fields: str(fields["step"]).capitalize(),
     "because": _because,
     "useless_answers": _useless_answers,
