@@ -43,7 +43,7 @@ from reluctant.adversarial.gradient_source import (
     checked_steps,
 )
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
 from reluctant.interface.noise import (
     answer_kind,
@@ -58,7 +58,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Facts, Kind, Oracle
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.links import link_of
+from reluctant.oracles.links import Linked, link_of
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Run
 
@@ -274,7 +274,29 @@ def _by_questions(
     search = asked_again(source, follow_gradients(source, start, steps, source.values, margins))
     if search.outcome is Outcome.FLAT and not (source.probe.coarse or source.probe.flat):
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])  # which may show how they are rounded
-    return explain_unflipped(search, source, answers, steps, threshold).flip(crossed_threshold(margins, oracle))
+    found = explain_unflipped(search, source, answers, steps, threshold).flip(crossed_threshold(margins, oracle))
+    unread = _unread(answers, facts, threshold) if oracle.unread and found.outcome is Outcome.NOT_FLIPPED else ()
+    return _behind_link(oracle, found, basis, steps, rng, unread)
+
+
+def _behind_link(
+    oracle: Counting,
+    found: Flip,
+    basis: FloatArray | None,
+    steps: int,
+    rng: np.random.Generator,
+    unread: tuple[Remedy, ...],
+) -> Flip:
+    """The same, or the flip of the values behind the link that the answers show, where one is among these remedies."""
+    link = next((remedy.options["link"] for remedy in unread if "link" in remedy.options), None)
+    if link is None:
+        return found
+    read = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain)
+    try:
+        behind = _by_questions(read, found.start, basis, steps, None, rng)
+    except TargetError:
+        return found
+    return replace(behind, evidence={**behind.evidence, "link": link}) if behind.ok else found
 
 
 def _by_answered_gradients(oracle: Counting, start: FloatArray, steps: int, threshold: float | None) -> Flip | None:

@@ -55,15 +55,16 @@ def _new_app(**settings: Any) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        add_completion=False,
-        **settings,
+        **{"add_completion": False, **settings},
     )
 
 
 def load(name: str) -> Any:
     """A command, imported: its options, its help and what it runs."""
+    from reluctant.cli.config import ConfiguredCommand
+
     alone, home = _new_app(), import_module(f"reluctant.cli.commands.{COMMANDS[name].module}")
-    alone.command(name)(_exiting(getattr(home, name.replace("-", "_"))))
+    alone.command(name, cls=ConfiguredCommand)(_exiting(getattr(home, name.replace("-", "_"))))
     return typer.main.get_command(alone)
 
 
@@ -96,6 +97,7 @@ def _make_app() -> typer.Typer:
         name="reluctant",
         cls=_Commands,
         no_args_is_help=True,
+        add_completion=True,
         help="Look at a ReLU network through its answers alone and get back what it hides. "
         "For models that you own or may test.",
     )

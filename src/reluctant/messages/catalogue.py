@@ -227,6 +227,10 @@ INTERFACES: Mapping[str, Entry] = {
         "All {noun} behind the link were exactly {ends}. Labels are like that, and no link can read them.",
         example={"link": "softmax"},
     ),
+    "curved-behind-link": Entry(
+        "The values before the {link} of the answers are curved too: smooth neurons made them, and no ReLU network.",
+        example={"link": "softmax"},
+    ),
     "certain-behind-link": Entry(
         "Some {noun} behind the link are exactly {ends}, so no value can be read from them.",
         "`extract` looks for a box in which none is.",
@@ -340,6 +344,10 @@ FINDINGS: Mapping[str, Entry] = {
 }
 
 RUNS: Mapping[str, Entry] = {
+    "link-found": Entry(
+        "The answers look like {behind_link}{in_percent}: values were read through a {link} that nobody gave.",
+        example={"link": "softmax", "percent": False},
+    ),
     "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
         "All calls that failed have larger numbers (from {failed:.3g} in size) than all that was answered (up to "

@@ -24,6 +24,7 @@ from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
+from reluctant.interface.reading import find_link
 from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
@@ -324,6 +325,7 @@ class Span(Ended):
 
 
 TYPICAL_POINTS = 64
+HEALTH_LINES = 4  # of a second look, behind a link
 
 
 def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng: np.random.Generator) -> float | None:
@@ -415,7 +417,7 @@ def _recover(
             return recovery.labels(generator, threshold)
         if opened.facts.saturates and opened.facts.domain.is_space:
             return recovery.unsaturated(generator, fine)
-        return recovery.values(generator, fine)
+        return recovery.behind_link(recovery.values(generator, fine), generator, fine)
 
     return run.finish(work, lambda outcome: recovery.result(outcome, run.partial, evidence=run.evidence))
 
@@ -481,6 +483,17 @@ class _Recovery:
         evidence: dict[str, object] = {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
         scale = self.inputs.scale_of(found.points, self.inputs.unit)
         return FromValues(outcome, found, evidence, scale * float(np.sqrt(oracle.dim)))
+
+    def behind_link(self, span: Span, rng: np.random.Generator, fine: bool) -> Span:
+        """The same, or that of the values behind the link that refused answers show."""
+        health = span.evidence.get("health")
+        read = None if health is None or span.ok else find_link(self.oracle, health, rng, HEALTH_LINES)
+        if read is None:
+            return span
+        self.run.oracle = read.oracle
+        saturates = read.oracle.facts.saturates and read.oracle.facts.domain.is_space
+        found = self.unsaturated(rng, fine) if saturates else self.values(rng, fine)
+        return replace(found, evidence={**found.evidence, **read.evidence()})
 
     def unsaturated(self, rng: np.random.Generator, fine: bool) -> Span:
         """Inside a box in which no probability saturates; inside a smaller one where that was not so."""
