@@ -106,7 +106,7 @@ def test_a_run_on_a_larger_budget_pays_only_the_rest(command, npz, folder):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_has_the_first_line_of_every_command(name, command):
     line = COMMANDS[name].line
-    assert f"  {name:<9}  {line}\n" in command("--help").out
+    assert f"  {name:<{max(map(len, COMMANDS))}}  {line}\n" in command("--help").out
     assert load(name).help.splitlines()[0] == line
 
 

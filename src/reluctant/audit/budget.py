@@ -24,8 +24,8 @@ from reluctant.estimation.formulas import (
     UNMEASURED_DECIMALS,
     Widths,
 )
-from reluctant.extraction.attempts import exact_refusal
 from reluctant.interface import Interface
+from reluctant.interface.prospects import exact_refusal
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts

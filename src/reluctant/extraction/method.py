@@ -152,10 +152,12 @@ class Method(ABC):
 
     needs_space: it asks far from the origin, so the target has to answer everywhere.
     few_digits: it reads answers of few digits (float32, rounding, noise), which exact methods refuse.
+    reads_gradients: it uses gradients where the target answers them; float32 is then enough for it.
     """
 
     needs_space: ClassVar[bool] = False
     few_digits: ClassVar[bool] = False
+    reads_gradients: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:

@@ -6,7 +6,7 @@ deterministic; a look far out shows where they end. The kind of answers, their d
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -52,9 +52,10 @@ from reluctant.interface.noise import (
     noise_model,
     read_noise,
 )
+from reluctant.interface.prospects import extraction_prospects
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.base import Kind
+from reluctant.oracles.base import Facts, Kind
 from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
@@ -101,6 +102,7 @@ class Interface:
     trees: and each step depends on one input alone, and far out there are none, as with the splits of trees.
     class_columns: outputs that hold class numbers (or counts) beside others that do not.
     varies_far_out: all answers are the same at the scale of use, and not far out.
+    facts: what the target says of itself: its domain, its link.
     """
 
     shape: Shape
@@ -131,6 +133,7 @@ class Interface:
     trees: bool = False
     class_columns: tuple[int, ...] = ()
     varies_far_out: bool = False
+    facts: Facts | None = field(default=None, repr=False, compare=False)
 
     @property
     def refusal(self) -> Outcome | None:
@@ -163,8 +166,13 @@ class Interface:
         """All that was measured, most important first."""
         return findings(self)
 
+    @property
+    def prospects(self) -> tuple[Diagnosis, ...]:
+        """What `extract` would do; nothing where `diagnosis` says why it refuses the target."""
+        return () if self.facts is None else extraction_prospects(self, self.facts)
+
     def __str__(self) -> str:
-        return "\n".join(map(str, self.findings()))
+        return "\n".join(map(str, (*self.findings(), *self.prospects)))
 
     @property
     def curves_hidden(self) -> bool:
@@ -219,7 +227,9 @@ class Interface:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every field, the outcome of a refusal, and its diagnosis."""
         refusal, diagnosis = self.refusal, self.diagnosis
-        return asdict(self) | {
+        measured = asdict(replace(self, facts=None))
+        del measured["facts"]
+        return measured | {
             "shape": str(self.shape),
             "answers": str(self.answers),
             "integers": None if self.integers is None else str(self.integers),
@@ -282,6 +292,7 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         with oracle.stage("health"):
             columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
         health = replace(health, class_columns=columns, queries=oracle.queries - before)
+    health = replace(health, facts=oracle.facts)
     return health if domain.is_space else replace(health, largest_scale=None)
 
 

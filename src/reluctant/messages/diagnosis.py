@@ -191,6 +191,8 @@ LIKENESSES = {
     "labels-or-numbers": "labels, or values rounded to whole numbers",
     "softmax": "probabilities",
     "sigmoid": "probabilities of a sigmoid",
+    "log-softmax": "logarithms of probabilities",
+    "top-k": "the largest probabilities",
     "tanh": "values of a tanh",
 }
 
@@ -350,6 +352,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "error_message": _error_message,
     "beside_a_copy": beside_a_copy,
     "step_list": lambda fields: listed(fields["steps"]),
+    "leak_name": lambda fields: str(fields["leak"]).capitalize(),
     "step_name": lambda fields: str(fields["step"]).capitalize(),
     "because": _because,
     "useless_answers": _useless_answers,

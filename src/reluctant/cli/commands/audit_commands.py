@@ -1,4 +1,4 @@
-"""`reluctant audit`, `demo` and `report`: the page and the record of an audit."""
+"""`reluctant audit`, `demo`, `report` and `compare-audits`: the page and the record of an audit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from reluctant.audit import LEAKS, STEPS, Audit, not_opened
+from reluctant.audit import LEAKS, STEPS, Audit, AuditChanges, not_opened
 from reluctant.audit import audit as audit_target
+from reluctant.audit import compare_audits as compare_records
 from reluctant.audit.auditor import check_rate
 from reluctant.audit.budget import BUDGET, SECONDS
 from reluctant.audit.record import AuditRecord, LeakKind
@@ -24,20 +25,22 @@ from reluctant.cli.files import (
     check_record_path,
     check_report_files,
     make_folder,
+    print_result,
     read_array,
     report_files,
     write_network,
     write_record,
     write_report,
 )
-from reluctant.cli.options import TargetArgument, TargetOptions, command_line, with_target_options
+from reluctant.cli.options import JsonOut, TargetArgument, TargetOptions, command_line, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
+from reluctant.messages import Diagnosis
 from reluctant.oracles import open_oracle
 from reluctant.oracles.http.security import shown_target
 from reluctant.oracles.keywords import RunPrecision, is_url
 from reluctant.oracles.links import AnswerLink
 from reluctant.report import ReportFormat, is_page_of_a_failure, three_figures, verdict_sentence
-from reluctant.report.text import stop_sentence
+from reluctant.report.text import said, stop_sentence
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
@@ -115,7 +118,7 @@ class AuditOptions:
 
 @with_target_options
 def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) -> int:
-    """Measure what a model's answers give away, and what would help.
+    """Measure what a model's answers leak, and what would help.
 
     Runs health, span, extraction or learning, one-step flips and local linearity, then tries defenses on a local copy.
     The steps share one budget of queries, and a step that fails does not end the audit. The report is also written
@@ -159,8 +162,8 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         return audit_target(
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
             inputs=options.given_inputs(), defense=options.defense or (), percent=options.percent,
-            precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
-            engine=options.engine, rate=options.rate, **settings,
+            precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.given_link),
+            output=options.output, engine=options.engine, rate=options.rate, **settings,
         )  # fmt: skip
 
 
@@ -303,3 +306,34 @@ def report(
     for file in files.values():
         print(f"Report: {file.resolve()}")
     return 0
+
+
+# ---- two audits
+
+
+def compare_audits(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The record of the earlier audit (--json).")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The record of the later one.")],
+    json: JsonOut = None,
+) -> int:
+    """Say what got worse and what got better between two audits.
+
+    It reads two records and asks nothing. A leak is worse if it is found now and was not, or if it was absent and is
+    not settled now. Figures are listed if they changed by much: queries and error of a copy, the smallest flip, labels
+    that a trained network gives. Exit status 1 if a leak is worse, 0 otherwise; a figure alone changes no status.
+
+    Example: reluctant compare-audits released.json candidate.json
+    """
+    check_record_path(json)
+    changes = compare_records(AuditRecord.load(old), AuditRecord.load(new))
+    print_result(changes, json, _change_lines(changes))
+    return 0 if changes.ok else 1
+
+
+def _change_lines(changes: AuditChanges) -> list[str]:
+    """What changed, line by line, the worse first; then leaks that are new."""
+    lines = [Diagnosis("other-shape").happened] if changes.other_shape else []
+    for name, parts in (("Worse", changes.worse), ("Better", changes.better)):
+        lines += [f"{name}. {said(each.diagnosis)}" for each in parts]
+    found = [f"New leaks: {', '.join(changes.new_leaks)}."] if changes.new_leaks else []
+    return [*lines, *found] if changes.worse or changes.better else [*lines, Diagnosis("nothing-changed").happened]
