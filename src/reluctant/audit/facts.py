@@ -46,7 +46,7 @@ class NoiseReadingFacts:
 
 
 @dataclass(frozen=True)
-class Behind:
+class RawFacts:
     """The answers that a link reads values from: their digits, and whether every one of them was certain."""
 
     link: str | None
@@ -85,14 +85,14 @@ class InterfaceFacts:
     constant_beyond: float | None
     queries: int
     refusal: str | None = None
-    behind: Behind | None = None
-    top_classes: TopClasses | None = None
+    raw: RawFacts | None = None
+    top_k: TopClasses | None = None
     percent: bool = False
     tanh: bool = False
-    whole: str | None = None
-    in_steps: bool = False
+    integers: str | None = None
+    step_function: bool = False
     class_columns: tuple[int, ...] = ()
-    others_far: bool = False
+    varies_far_out: bool = False
     saturated: bool = False
     of_a_link: bool = False
     more_digits: bool = False

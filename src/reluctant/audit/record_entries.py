@@ -24,7 +24,6 @@ from reluctant.audit.copies import (
 )
 from reluctant.audit.facts import (
     AtUse,
-    Behind,
     Bounds,
     CertificateFacts,
     FlipFacts,
@@ -39,6 +38,7 @@ from reluctant.audit.facts import (
     OwnErrorFacts,
     PartFacts,
     PrecisionFacts,
+    RawFacts,
     Recovered,
     RunFacts,
     SpanFacts,
@@ -164,20 +164,25 @@ def _stop(steps: Sequence[StepFacts], recorded: bool) -> Stop | None:
 
 def interface_facts(health: Interface) -> InterfaceFacts:
     """What was measured of an interface."""
-    behind, told = health.raw, health.top_k
+    raw, top = health.raw, health.top_k
     return InterfaceFacts(
-        str(health.shape), health.deterministic, finite(health.fresh_noise),
-        NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
-        tuple(NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings),
-        finite(health.spread), health.decimals, health.number_format, str(health.answers), health.nonfinite,
-        finite(health.largest_scale), finite(health.constant_beyond), health.queries,
-        None if health.refusal is None else health.refusal.slug,
-        None if behind is None else Behind(
-            behind.link, behind.decimals, behind.number_format, behind.certain, behind.too_coarse
+        shape=str(health.shape), deterministic=health.deterministic, fresh_noise=finite(health.fresh_noise),
+        noise=NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
+        readings=tuple(
+            NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings
         ),
-        None if told is None else TopClasses(told.largest, told.classes),
-        health.percent, health.tanh, None if health.integers is None else str(health.integers), health.step_function,
-        tuple(health.class_columns), health.varies_far_out, health.saturated, health.are_of_a_link, health.more_digits,
+        spread=finite(health.spread), decimals=health.decimals, number_format=health.number_format,
+        answers=str(health.answers), nonfinite=health.nonfinite, largest_scale=finite(health.largest_scale),
+        constant_beyond=finite(health.constant_beyond), queries=health.queries,
+        refusal=None if health.refusal is None else health.refusal.slug,
+        raw=None if raw is None else RawFacts(
+            raw.link, raw.decimals, raw.number_format, raw.certain, raw.too_coarse
+        ),
+        top_k=None if top is None else TopClasses(top.largest, top.classes),
+        percent=health.percent, tanh=health.tanh, integers=None if health.integers is None else str(health.integers),
+        step_function=health.step_function, class_columns=tuple(health.class_columns),
+        varies_far_out=health.varies_far_out, saturated=health.saturated, of_a_link=health.are_of_a_link,
+        more_digits=health.more_digits,
     )  # fmt: skip
 
 

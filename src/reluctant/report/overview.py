@@ -484,8 +484,8 @@ def _answer(record: AuditRecord) -> Figure | None:
         seen, note = record.served, f"of {noun_behind(link)}, read through their {link}"
     elif seen.shape == "piecewise constant":
         served = record.served or seen
-        steps = seen.answers == "values" or served.in_steps
-        given = "a few levels" if steps else "a whole number" if served.whole == "undecided" else "a label"
+        steps = seen.answers == "values" or served.step_function
+        given = "a few levels" if steps else "a whole number" if served.integers == "undecided" else "a label"
         return Figure("An answer gives", given, "no change under small steps")
     elif seen.shape == "constant":
         return Figure("An answer gives", "nothing new", "it was the same wherever a first look asked")

@@ -359,12 +359,12 @@ def _likeness(record: AuditRecord) -> str:
         return f"whole numbers, as a class or a count is ({outputs} {which}), beside answers of another kind"
     if served is None:
         return ""
-    if served.in_steps:
+    if served.step_function:
         return f"{served.answers} that change in steps"
-    if served.answers == "labels" and served.whole == "undecided":
+    if served.answers == "labels" and served.integers == "undecided":
         return "labels, or values rounded to whole numbers"
     unit = " in percent" if target.percent else ""
-    top = served.top_classes
+    top = served.top_k
     if top is None:
         return f"probabilities{unit}" if target.percent else ""
     largest = "largest probability" if top.largest == 1 else f"{top.largest} largest probabilities"

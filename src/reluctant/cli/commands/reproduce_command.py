@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from enum import StrEnum
 from itertools import groupby
@@ -83,13 +84,20 @@ def reproduce(
     say = _nothing if quiet else note
     say(f"{_counted(len(chosen))}, {size.value} size, into {out.resolve()}")
     records = []
-    plan = ReproductionPlan(out, size.value, seed, mnist)
+    commands = {name: _command(name, size.value, seed, mnist) for name in chosen}
+    plan = ReproductionPlan(out, size.value, seed, mnist, commands)
     for number, record in enumerate(run_experiments(chosen, plan, jobs, engine), 1):
         records.append(record)
         say(f"[{number}/{len(chosen)}] {_line(record)}")
         print(_text(out, record), flush=True)
     print(_ending(records, out / GALLERY_PAGE))
     return 0 if all(record["ok"] for record in records) else 1
+
+
+def _command(name: str, size: str, seed: int, mnist: Path | None) -> str:
+    """What repeats one experiment."""
+    images = f" --mnist {shlex.quote(str(mnist))}" if mnist and EXPERIMENTS[name].takes_images else ""
+    return f"reluctant reproduce {name} --size {size} --seed {seed}{images}"
 
 
 def _chosen(names: Sequence[str], seed: int, mnist: Path | None) -> list[str]:
