@@ -41,20 +41,14 @@ class Paper:
     @property
     def bibtex(self) -> str:
         """An entry for a bibliography."""
-        year, first = self.venue.split()[-1], self.people[0].split()[-1]
-        written = {
-            "author": " and ".join(self.people),
-            "title": f"{{{self.title}}}",
-            "booktitle": self.book,
-            "year": year,
-        }
+        year, first = self.venue.split()[-1], self.people.partition(" and ")[0].split()[-1]
+        written = {"author": self.people, "title": f"{{{self.title}}}", "booktitle": self.book, "year": year}
         lines = [f"  {name} = {{{value}}}," for name, value in written.items()]
         return "\n".join([f"@inproceedings{{{first.lower()}{year},", *lines, "}"])
 
 
 ICLR = "International Conference on Learning Representations"
 NEURIPS = "Advances in Neural Information Processing Systems"
-
 
 SPAN_PAPER = Paper(
     "Span Recovery for Deep Neural Networks with Applications to Input Obfuscation",
