@@ -74,7 +74,7 @@ def test_same_seed_same_network() -> None:
 
 def test_what_cannot_be_followed_is_said() -> None:
     """One network on one side of a hyperplane and another one on the other jumps there: no network does."""
-    one, other = planted((3, 3, 2, 1), 0), planted((3, 3, 2, 1), 1)
+    one, other = planted((3, 4, 3, 1), 0), planted((3, 4, 3, 1), 1)
 
     def target(x: np.ndarray) -> np.ndarray:
         return np.where(x[:, :1] > 0, one(x), other(x))
