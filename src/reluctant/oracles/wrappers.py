@@ -14,7 +14,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput, TargetChanged
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import Explained, Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Moves, Oracle, PassThrough, Wrapper
 from reluctant.oracles.explanations import Rewritten
 
 
@@ -88,22 +88,8 @@ class Batched(Wrapper):
         return min(self.batch, self.inner.batch_rows)
 
 
-class Borrowed(Wrapper):
+class Borrowed(PassThrough):
     """Passes everything on, but does not close the oracle inside: it belongs to somebody else."""
-
-    transparent = True
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer(rows)
-
-    def answer_moves(self, moves: Moves) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer_moves(moves)
-
-    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
-        """Pass on part by part."""
-        return self.inner.answer_parts(rows, size)
 
     def close(self) -> None:
         """Leave it open."""
