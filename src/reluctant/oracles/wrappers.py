@@ -29,7 +29,7 @@ class Selected(Wrapper):
     def facts(self) -> Facts:
         """Facts with the number of outputs that are kept."""
         inner = self.inner.facts
-        identity = _identity_with(inner.identity, f"outputs {self.indices}")
+        identity = f"{inner.identity} outputs {self.indices}" if inner.identity else ""
         return replace(inner, outputs=len(self.indices), identity=identity, reference=False)
 
     def answer(self, rows: FloatArray) -> FloatArray:
@@ -46,10 +46,6 @@ class Selected(Wrapper):
 
     def _keep(self, found: Explained) -> Explained:
         return Explained(found.values[:, self.indices], found.gradients[:, self.indices])
-
-
-def _identity_with(identity: str, what: str) -> str:
-    return f"{identity} {what}" if identity else ""
 
 
 def _output_indices(output: int | Sequence[int], outputs: int) -> list[int]:
