@@ -94,7 +94,7 @@ def test_a_sigmoid_is_looked_behind_or_not_settled(record, outputs, monkeypatch)
     behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"])
     assert (behind.target.link, behind.target.link_found) == ("sigmoid", True)
     assert "extractable" in behind.verdict.leaks
-    monkeypatch.setattr(interface_steps, "_likely_link", lambda oracle, served, seed: None)
+    monkeypatch.setattr(interface_steps, "likely_link", lambda oracle, served, rng: None)
     found = record(lambda x: expit(network(x)), 6, steps=["health", "extraction", "learning"])
     assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
     assert found.verdict.level == "unknown"

@@ -57,11 +57,12 @@ class TargetOptions:
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0
     output: Annotated[int | None, typer.Option(help="Index of the one output to look at; all if not given.")] = None
     link: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="softmax, sigmoid, log-softmax, top-k or tanh: what turned the target's values into its answers."
+            help="softmax, sigmoid, log-softmax, top-k or tanh: what turned the target's values into its answers; none "
+            "for answers that are the values. Found by itself if not given."
         ),
-    ] = "identity"
+    ] = None
     percent: Annotated[
         bool, typer.Option("--percent", help="The answers are probabilities in percent: they are divided by 100.")
     ] = False
@@ -173,11 +174,17 @@ class TargetOptions:
         return cast("ServedKeywords", {name: value for name, value in given.items() if value is not None})
 
     @property
+    def given_link(self) -> str:
+        """The link that was given, "identity" where none was."""
+        return "identity" if self.link in (None, "none") else str(self.link)
+
+    @property
     def written_link(self) -> str:
         """What a recovered network is written with: the link, unless it needs outputs that were left out."""
         from reluctant.networks.network import ELEMENTWISE_LINKS
 
-        return self.link if self.output is None or self.link in ELEMENTWISE_LINKS else "identity"
+        link = self.given_link
+        return link if self.output is None or link in ELEMENTWISE_LINKS else "identity"
 
     def say(self, text: str) -> None:
         """A word for the person, unless quiet."""

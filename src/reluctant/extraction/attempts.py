@@ -46,6 +46,7 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
+from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import refuse_labels
@@ -61,6 +62,7 @@ from reluctant.interface.prospects import (
     too_few_digits,
 )
 from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
+from reluctant.interface.reading import find_link
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
@@ -127,7 +129,7 @@ def extract(
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(opened).in_inputs_of(units)
+        return search.result(*ending).with_classes(run.oracle).in_inputs_of(units)
 
 
 HEALTH_LINES = 4
@@ -207,6 +209,8 @@ class Extraction:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
+        if not isinstance(self.method, FromLabels):
+            place = self.with_trusted_gradients(self.behind_link(place))
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
@@ -221,6 +225,24 @@ class Extraction:
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
         return self.go_on(place, attempts)
+
+    def with_trusted_gradients(self, place: Place) -> Place:
+        """The same, without gradients that are none; the evidence says what they are."""
+        if place.health.refusal is not None or place.oracle.explained is None:
+            return place
+        oracle, reading = trusted(place.oracle, self.rng.spawn(1)[0])
+        if reading is not None and reading.diagnosis is not None:
+            self.run.evidence["gradients"] = reading.diagnosis
+        return replace(place, oracle=oracle)
+
+    def behind_link(self, place: Place) -> Place:
+        """The same, or the values behind the link that its answers show."""
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES)
+        if read is None:
+            return place
+        self.run.oracle = read.oracle
+        self.run.evidence |= read.evidence()
+        return Place(read.oracle, read.health)
 
     def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""

@@ -44,6 +44,7 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     in_steps, no_number = refusal is Outcome.PIECEWISE_CONSTANT, refusal is Outcome.NON_FINITE
     table: tuple[tuple[bool, Callable[[], Diagnosis]], ...] = (
         (refusal is Outcome.CONSTANT and found.varies_far_out, lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN,))),
+        (curved and raw is not None, lambda: _curved_behind(found)),
         ((curved or noisy) and found.are_of_a_link, lambda: _of_a_link(found)),
         (curved and found.may_be_sigmoids and not found.curved_odds, lambda: _may_be_sigmoid(found)),
         (
@@ -72,6 +73,12 @@ def steps_slug(found: Interface) -> str:
 def _may_be_sigmoid(found: Interface) -> Diagnosis:
     remedies = (TRAIN_AS_ANSWERED, Remedy("read-if-sigmoid", "extract", _link_options(found)))
     return Diagnosis("may-be-sigmoid", _top(found), remedies)
+
+
+def _curved_behind(found: Interface) -> Diagnosis:
+    """Of values that are curved after the link was undone: smooth neurons, or another link."""
+    assert found.raw is not None
+    return Diagnosis("curved-behind-link", {"link": found.raw.link}, (TRAIN_AS_ANSWERED, SPAN_FROM_LABELS))
 
 
 def _certain(found: Interface) -> Diagnosis:

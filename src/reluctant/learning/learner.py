@@ -47,6 +47,7 @@ from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
 from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
+from reluctant.interface.reading import find_link
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
@@ -243,6 +244,11 @@ class Learner:
     def search(self) -> Outcome:
         """Points, the exact method, lines."""
         health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+        read = find_link(self.oracle, health, self.rng, HEALTH_LINES)
+        if read is not None:
+            self.oracle = self.run.oracle = read.oracle
+            self.evidence.update(read.evidence())
+            health = read.health
         unread, refusal = unread_behind_link(health), refusal_of(health)
         if unread is not None:
             return self.refused(unread)
@@ -448,7 +454,7 @@ def learn(
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
     with opened_target(oracle, opening, seconds) as opened:
         target, units = in_units(opened)
-        return _learn(target, eps, rng, narrowest).with_classes(opened).in_inputs_of(units)
+        return _learn(target, eps, rng, narrowest).in_inputs_of(units)
 
 
 def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
@@ -465,4 +471,4 @@ def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
             fix=f"Give a width of at least {narrowest * points * opened.dim / MOST_NUMBERS:.1g}.",
         )  # fmt: skip
     learner = Learner(run, eps, points, as_generator(rng))
-    return learner.result(run.finish(learner.go, learner.cut_short))
+    return learner.result(run.finish(learner.go, learner.cut_short)).with_classes(run.oracle)

@@ -191,6 +191,8 @@ LIKENESSES = {
     "labels-or-numbers": "labels, or values rounded to whole numbers",
     "softmax": "probabilities",
     "sigmoid": "probabilities of a sigmoid",
+    "log-softmax": "logarithms of probabilities",
+    "top-k": "the largest probabilities",
     "tanh": "values of a tanh",
 }
 

@@ -143,7 +143,8 @@ def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
     units = InputUnits.of(facts)
     if facts.samples is None and units.are_plain:
         return opened, None
-    return Counting(Scaled(opened.inner, units, facts.domain, facts.samples), opened.ledger), units
+    scaled = Scaled(opened.inner, units, facts.domain, facts.samples)
+    return Counting(scaled, opened.ledger, unread=opened.unread), units
 
 
 def in_own_units(oracle: Oracle) -> bool:

@@ -162,8 +162,8 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         return audit_target(
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
             inputs=options.given_inputs(), defense=options.defense or (), percent=options.percent,
-            precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
-            engine=options.engine, rate=options.rate, **settings,
+            precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.given_link),
+            output=options.output, engine=options.engine, rate=options.rate, **settings,
         )  # fmt: skip
 
 

@@ -165,7 +165,7 @@ def verify(
         raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
     with opened_target(options, target) as oracle:
-        if options.link == "identity":
+        if options.given_link == "identity":
             found, form = verify_as_written(oracle, candidate, rng=options.seed, tol=tol)
         else:
             found, form = rl.verify(oracle, candidate, rng=options.seed, tol=tol), ComparedForm.AS_GIVEN
@@ -195,7 +195,7 @@ def _compared(form: ComparedForm, link: str) -> str:
 
 def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> str:
     """The kind of the answers, where no network without a link can agree with them. Cost: 3 rows."""
-    if options.link != "identity" or candidate.link != "identity":
+    if options.given_link != "identity" or candidate.link != "identity":
         return ""
     try:
         answers = oracle.answer(oracle.facts.domain.sample(as_generator(options.seed), KIND_ROWS, oracle.dim))
