@@ -37,7 +37,7 @@ $(VENV)/.%-installed: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo-installed
 	$(BIN)/reluctant demo
 
-# Which branches of the engine were taken; without it (`make test COVERAGE=`) its tests take a quarter less time.
+# Which branches of the engine were taken; without it (`make test COVERAGE=`) they take less time.
 COVERAGE ?= --cov
 
 test: check

@@ -46,6 +46,7 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
+from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import refuse_labels
@@ -209,7 +210,7 @@ class Extraction:
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
         if not isinstance(self.method, FromLabels):
-            place = self.behind_link(place)
+            place = self.with_trusted_gradients(self.behind_link(place))
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
@@ -224,6 +225,15 @@ class Extraction:
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
         return self.go_on(place, attempts)
+
+    def with_trusted_gradients(self, place: Place) -> Place:
+        """The same, without gradients that are none; the evidence says what they are."""
+        if place.health.refusal is not None or place.oracle.explained is None:
+            return place
+        oracle, reading = trusted(place.oracle, self.rng.spawn(1)[0])
+        if reading is not None and reading.diagnosis is not None:
+            self.run.evidence["gradients"] = reading.diagnosis
+        return replace(place, oracle=oracle)
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""

@@ -164,6 +164,7 @@ OUTCOMES: Mapping[str, Entry] = {
 # What limits the digits of answers: read by the phrase {digits}.
 ROUNDED = {"link": None, "limit": "decimals", "decimals": 3}
 SOFTMAX = {"kind": "softmax", "percent": False}
+GRADIENTS_WRONG = {"agreeing": 0, "points": 4}
 
 INTERFACES: Mapping[str, Entry] = {
     "answers-of-link": Entry(
@@ -244,6 +245,48 @@ INTERFACES: Mapping[str, Entry] = {
     ),
     "link-in-steps": Entry(
         "The answers behind the link change in steps: they are rounded. The values before the link cannot be read.",
+    ),
+    "explanation-times-input": Entry(
+        "The gradients are those of input × gradient: divided by the inputs they agree with differences of values.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-absolute": Entry(
+        "The gradients are absolute values: their sizes agree with differences of values, their signs are gone.",
+        "Values alone were used. The largest entries still name the inputs that matter most.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-sign": Entry(
+        "The gradients are signs alone, with no sizes.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-scaled": Entry(
+        "The gradients have the right directions and other lengths: they are scaled.",
+        "Values alone were used. Directions are enough for a span, if the target is opened without its scaling.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-integrated": Entry(
+        "The gradients add up to the change of the answer from the origin, as integrated gradients do.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-smoothed": Entry(
+        "The gradients are close to differences of values and not equal to them: averages around the input, as of "
+        "SmoothGrad.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-noisy": Entry(
+        "The gradients are close to differences of values, and differ when they are asked for again: noise was added, "
+        "or random averages were taken, as by SmoothGrad.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-other": Entry(
+        "The gradients are those of another function: they agree with differences of values at {agreeing} of {points} "
+        "inputs.",
+        "Values alone were used. Check that gradients and answers are of one model and in one order of outputs.",
+        example=GRADIENTS_WRONG,
     ),
     "clipped-inputs": Entry(
         "{ended}Inputs seem to be clipped{clipped_to}: farther out nothing changes, and what bends at these bounds is "
@@ -695,6 +738,7 @@ PURPOSES: Mapping[str, str] = {
     "other-link": "Give the link that the target has, or none if it answers values or labels: {call}.",
     "more-digits": "Open the model in float64: {call}.",
     "give-domain": "Give the range of inputs that the target expects: {call}.",
+    "divide-by-input": "Divide by the inputs: {call}.",
     "fewer-rows": "If it takes only so many rows at once, say so: {call}.",
     "train": "Train a network on the answers: {call}.",
     "span-from-labels": "Recover the span from labels alone: {call}.",

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface import Interface
+from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
@@ -35,6 +36,7 @@ from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Ended, Outcome, Run, split_reason
 from reluctant.span.directions import search_directions
 from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN, FirstLook, Inputs, first_look
+from reluctant.span.gradient_span import from_gradients
 from reluctant.span.label_span import from_labels
 from reluctant.span.long_steps import (
     LONG_STEPS,
@@ -379,7 +381,8 @@ def recover_span(
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
-    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
+    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels. With gradients about
+    k + 50 rows.
     """
     with opened_target(oracle, opening, seconds) as opened:
         target, units = in_units(opened)
@@ -457,11 +460,29 @@ class _Recovery:
         return self.run.oracle
 
     def values(self, rng: np.random.Generator, fine: bool) -> Span:
-        ended = from_values(self.oracle, self.inputs, rng, self.run.keep, fine=fine, reach=self.reach)
+        ended = self.by_gradients(rng)
+        if ended is None:
+            ended = from_values(self.oracle, self.inputs, rng, self.run.keep, fine=fine, reach=self.reach)
+        evidence = self.run.evidence | ended.evidence
         if ended.found is None:
-            return self.result(ended.outcome, self.run.partial, evidence=ended.evidence)
+            return self.result(ended.outcome, self.run.partial, evidence=evidence)
         found = ended.found
-        return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence, ended.typical)
+        return self.result(ended.outcome, found.basis, found.margin, found.angle, evidence, ended.typical)
+
+    def by_gradients(self, rng: np.random.Generator) -> FromValues | None:
+        """From gradients, where the target answers them and they are clear; None elsewhere."""
+        oracle, reading = trusted(self.oracle, rng)
+        if reading is not None and reading.diagnosis is not None:
+            self.run.evidence["gradients are"] = reading.diagnosis
+        if oracle.explained is None:
+            return None
+        ended = from_gradients(oracle, self.inputs, rng, self.run.keep, self.reach)
+        if ended is None or ended[0] not in GOOD_OUTCOMES:
+            return None
+        outcome, found = ended
+        evidence: dict[str, object] = {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
+        scale = self.inputs.scale_of(found.points, self.inputs.unit)
+        return FromValues(outcome, found, evidence, scale * float(np.sqrt(oracle.dim)))
 
     def behind_link(self, span: Span, rng: np.random.Generator, fine: bool) -> Span:
         """The same, or that of the values behind the link that refused answers show."""
