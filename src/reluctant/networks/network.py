@@ -10,7 +10,7 @@ large arrays live, on a device for example. Networks are saved as `.npz` of our 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -134,7 +134,8 @@ class ReLUNetwork:
         """Evaluate at rows (n, d), giving (n, m) float64."""
         rows = self._rows(x)
         answers = np.empty((len(rows), self.outputs))
-        for block in _blocks(len(rows)):
+        for start in range(0, len(rows), BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
             answers[block] = self._forward(rows[block])
         return answers
 
@@ -248,10 +249,6 @@ class ReLUNetwork:
     def load(cls, path: str | Path) -> ReLUNetwork:
         """Read `.npz` written by `save`, or an `.onnx` of dense layers and ReLUs."""
         return load_network(Path(path))
-
-
-def _blocks(rows: int) -> Iterator[slice]:
-    return (slice(start, start + BLOCK_ROWS) for start in range(0, rows, BLOCK_ROWS))
 
 
 def check_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], skip: FloatArray | None) -> None:
