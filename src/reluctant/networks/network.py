@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from reluctant._files import replacement
 from reluctant._notebook import html_table
-from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
+from reluctant.errors import InvalidInput, InvalidRows, InvalidWeights, UnsupportedModel
 from reluctant.numerics import HOST, Arrays, FloatArray, all_finite
 
 Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax", "tanh"]
@@ -273,10 +273,10 @@ def frozen_array(values: ArrayLike, ndim: int, name: str) -> FloatArray:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
-        raise InvalidInput.about(name, got=type(values).__name__, expected="an array of numbers") from error
+        raise InvalidWeights.about(name, got=type(values).__name__, expected="an array of numbers") from error
     if array.ndim != ndim or not all_finite(array):
         finite = "" if all_finite(array) else " with NaN or inf"
-        raise InvalidInput.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
+        raise InvalidWeights.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
     array.flags.writeable = False
     return array
 
@@ -309,7 +309,7 @@ FILE_SUFFIXES = {".npz", ".onnx"}
 def save_network(network: ReLUNetwork, path: Path, dtype: Literal["float64", "float32"]) -> None:
     """Write the network as `.npz` or `.onnx`."""
     if path.suffix in FILE_SUFFIXES and not path.parent.is_dir():
-        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
+        raise InvalidWeights.about("path", got=f"'{path}'", expected="a file in an existing folder")
     if path.suffix == ".npz":
         _save_npz(network, path, dtype)
     elif path.suffix == ".onnx":
@@ -325,7 +325,7 @@ def load_network(path: Path) -> ReLUNetwork:
     if path.suffix not in FILE_SUFFIXES:
         raise _wrong_suffix(path)
     if not path.is_file():
-        raise InvalidInput.about("path", got=f"'{path}'", expected="an existing file")
+        raise InvalidWeights.about("path", got=f"'{path}'", expected="an existing file")
     if path.suffix == ".npz":
         return _load_npz(path)
     from reluctant.networks.onnx import read_onnx
@@ -334,7 +334,7 @@ def load_network(path: Path) -> ReLUNetwork:
 
 
 def _wrong_suffix(path: Path) -> InvalidInput:
-    return InvalidInput.about("path", got=f"'{path.name}'", expected="a name ending in .npz or .onnx")
+    return InvalidWeights.about("path", got=f"'{path.name}'", expected="a name ending in .npz or .onnx")
 
 
 def _save_npz(network: ReLUNetwork, path: Path, dtype: str) -> None:
