@@ -8,7 +8,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test frozen test-slow test-servers check bench docs clean help
+# Compiled files are kept whatever the shell says: each command that a test starts would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test frozen test-slow test-servers test-lowest check bench docs dist clean help
 
 help:
 	@echo "make demo       install what the demo needs, run it, say where the report is"
@@ -16,9 +19,11 @@ help:
 	@echo "make test-slow  the long numerical sweeps"
 	@echo "make frozen     compare what every verb finds with the kept facts"
 	@echo "make test-servers  a model extracted through the real MLServer and KServe"
-	@echo "make check      lint, types, import layers"
+	@echo "make test-lowest  the engine with the lowest supported versions of its dependencies"
+	@echo "make check      lint, types, import layers, spelling"
 	@echo "make bench      print the figures of the documentation"
 	@echo "make docs       build the documentation into site/"
+	@echo "make dist       build wheel and sdist, install the wheel with each extra in an empty environment"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("reluctant needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -32,7 +37,7 @@ $(VENV)/.%-installed: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo-installed
 	$(BIN)/reluctant demo
 
-# Which branches of the engine were taken; without it (`make test COVERAGE=`) its tests take a quarter less time.
+# Which branches of the engine were taken; without it (`make test COVERAGE=`) they take less time.
 COVERAGE ?= --cov
 
 test: check
@@ -62,12 +67,34 @@ check: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 
 bench: $(VENV)/.dev-installed
 	$(BIN)/python -m benchmarks
+
+# uv resolves each direct dependency to its lower bound.
+LOWEST := .lowest
+test-lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+		--editable '.[cli,http,onnx,report,sklearn,testing]' 'pytest-xdist>=3.5'
+	$(LOWEST)/bin/python -m pytest -q -n 2 -k 'not torch' tests/extraction tests/geometry tests/learning tests/networks tests/span
+
+# The wheel as a user gets it: one empty environment for each extra, outside of the repository.
+EXTRAS := cli onnx torch sklearn report lattice http dask testing
+dist: $(BIN)/python
+	rm -rf dist build/wheel
+	$(PIP) build
+	$(BIN)/python -m build --outdir dist .
+	set -e; for extra in $(EXTRAS); do \
+		$(PYTHON) -m venv build/wheel/$$extra; \
+		build/wheel/$$extra/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[$$extra]"; \
+		(cd build/wheel && $$extra/bin/python -c "import reluctant; print('$$extra', reluctant.__version__)"); \
+	done
 
 docs: $(VENV)/.docs-installed
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) $(SERVERS) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(SERVERS) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

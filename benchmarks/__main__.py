@@ -1,6 +1,6 @@
 """Run all benchmarks, or those named, such as: python -m benchmarks depth-two honesty.
 
-With --save the rows are kept in benchmarks/results, where the tables of the README come from. With --engine
+With --save the rows are kept in benchmarks/results, where the tables of docs/figures.md come from. With --engine
 dask://host:port the runs of honesty and survival, whose figures are no times, are spread over a cluster.
 """
 
@@ -48,6 +48,7 @@ from benchmarks import (
     survival,
     verdicts,
     wide,
+    zoo,
 )
 from benchmarks.results import Results
 from benchmarks.sweeping import Sweeping
@@ -89,6 +90,7 @@ BENCHMARKS = {
     "span-figures": span_figures.main,
     "experiments": experiments.main,
     "wide": wide.main,
+    "zoo": zoo.main,
 }
 
 

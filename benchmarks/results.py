@@ -1,7 +1,7 @@
 """Results that stay: a JSON file for each benchmark in benchmarks/results, written when asked for with --save.
 
 A row is known by its name; running some rows again replaces those and leaves the others, each with its own date and
-versions. The tables of the README are made from these files: `python scripts/readme_tables.py`.
+versions. The tables of docs/figures.md are made from these files: `python scripts/figures_page.py`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ def entered(call: Callable[[], Any]) -> list[str]:
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         name = frame.f_code.co_filename
-        if event == "call" and frame.f_code.co_name != "<module>" and name.startswith(str(SOURCE)):
+        if not (name.startswith(str(SOURCE)) and name.endswith(".py")):  # templates are compiled under their own names
+            return
+        if event == "call" and frame.f_code.co_name != "<module>":
             found.setdefault(str(Path(name).relative_to(SOURCE)))
 
     sys.setprofile(look)

@@ -26,6 +26,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"
 
 FLOAT_BYTES = np.dtype(np.float64).itemsize
+MANY_NEURONS = 600  # from here on a factorisation that looks at every pivot takes a noticeable part of the time
 
 
 def unit_roundoff(dtype: np.dtype[Any] | str | type) -> float:

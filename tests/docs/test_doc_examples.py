@@ -74,7 +74,9 @@ def test_examples_run(page: Path, names: dict[str, Any], served: ModelServer, re
             exec(compile(example, f"{page.name}, example {number + 1}", "exec"), names)
 
 
-def test_the_readme_example_recovers_the_network(names: dict[str, Any]) -> None:
+def test_the_readme_example_recovers_the_network(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     exec(python_examples(ROOT / "README.md")[0], names)
+    for line in capsys.readouterr().out.splitlines()[:2]:
+        assert line.split(" in ")[0] in (ROOT / "README.md").read_text("utf-8")
     assert names["result"].ok
     assert names["network"].widths == (64, 32, 10)

@@ -8,7 +8,6 @@ from crowded_line import NEURONS, CrowdedLine, seen_on_the_line, true_weights
 
 import reluctant as rl
 from reluctant.extraction.depth_two.crowd import look_again, tell_close_creases_apart
-from reluctant.extraction.depth_two.main_pass import reach_of
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork
 
@@ -64,7 +63,7 @@ def test_a_second_look_is_as_good_as_it_says(grown) -> None:
     true, oracle, known, noise, scale = grown
     rng = np.random.default_rng(2)
     found = tell_close_creases_apart(oracle, known, noise, rng)
-    found = look_again(oracle, found, reach_of(found, scale), noise, rng)
+    found = look_again(oracle, found, found.reach(scale), noise, rng)
     told, off = errors(true, found)
     assert off.max() < 10
     assert told.max() < errors(true, known)[0].max() / 10

@@ -161,6 +161,25 @@ def test_a_slightly_wrong_network_is_only_as_good_as_its_boundary():
     assert 1e-7 <= check.boundary_error <= 1e-3
 
 
+def test_points_too_close_to_another_boundary_speak_for_nothing():
+    """Both boundaries of a narrow strip are predicted, and inside it no step is long enough to be sure of a label."""
+    size, step = np.sqrt(12), 1e-3
+    strip = ReLUNetwork([np.eye(12)[[0, 0]] * [[1], [-1]], [[1, 1]]], [np.zeros(2), [-0.3 * step * size]])
+    oracle, rng = rl.open_oracle(lambda x: np.ones(len(x)), dim=12), np.random.default_rng(0)
+
+    def every_other_inside(count):
+        rows = rng.standard_normal((count, 12))
+        rows[::2, 0] = 0
+        return rng.permutation(rows)
+
+    check = check_labels(
+        only_labels(oracle), strip, every_other_inside, size, lambda a: a[:, 0].astype(int), tol=1e-2, finest=step
+    )
+    assert not check.ok
+    assert check.undecided > check.points == 0
+    assert "too close" in str(check)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(20, 10), (50, 20), (10, 30)])
 @pytest.mark.parametrize("seed", range(3))

@@ -6,15 +6,16 @@ from reluctant.defenses.defense import (
     Defense,
     Digits,
     GaussianNoise,
+    HonestCost,
     LabelsOnly,
     LaplaceNoise,
     NumberFormat,
     Probabilities,
     QueryLimit,
     TopProbabilities,
+    honest_cost,
 )
 from reluctant.defenses.registry import DEFENSES, defend
-from reluctant.defenses.utility import HonestCost, honest_cost
 
 __all__ = [
     "DEFENSES",

@@ -1,4 +1,4 @@
-"""The defenses: labels or probabilities only, rounding, noise, query limits, clipped inputs.
+"""The defenses (less of the answer, fewer digits, noise, limits, clipped inputs) and their cost to honest users.
 
 A defense is a wrapper with a title; one that always answers the same has an identity as well. Less of the answer:
 probabilities instead of values, the largest few of them, or the label alone. Fewer digits: rounding to decimals, to
@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
@@ -274,3 +275,54 @@ class ClippedInputs(Defense):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Clip, then pass on."""
         return self.inner.answer(np.clip(rows, self.low, self.high))
+
+
+# ---- the cost to honest users
+
+
+@dataclass(frozen=True)
+class HonestCost:
+    """Defended answers beside plain ones, on honest inputs.
+
+    Errors are relative to the standard deviation of the plain answers, over all outputs; NaN where the defended ones
+    are of another kind (labels or probabilities instead of values) or shape. `agreement` is the share of inputs that
+    keep their label, `rows` how many inputs were compared.
+    """
+
+    rms_error: float
+    max_error: float
+    agreement: float
+    rows: int
+
+    def __str__(self) -> str:
+        error = (
+            "other answers"
+            if np.isnan(self.rms_error)
+            else f"error {self.rms_error:.1e} rms, {self.max_error:.1e} at most, of the output's deviation"
+        )
+        return f"{error}; {self.agreement:.1%} of {self.rows} labels kept"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def honest_cost(plain: Oracle, defended: Oracle, inputs: ArrayLike) -> HonestCost:
+    """Ask both the same honest inputs (n, d) and compare.
+
+    Errors are told between answers of one kind: where a defense makes probabilities of values, pass the oracle of
+    probabilities as `plain` to compare those. Cost: n rows each.
+    """
+    before, after = plain.query(inputs), defended.query(inputs)
+    if plain.facts.kind is Kind.LABELS:
+        raise InvalidInput.about("plain", got="labels", expected="the answers before the defense")
+    same_label = labels_of(before, plain.facts.kind) == labels_of(after, defended.facts.kind)
+    same_kind = plain.facts.kind is defended.facts.kind and before.shape == after.shape
+    rms, largest = _relative_errors(before, after) if same_kind else (float("nan"), float("nan"))
+    return HonestCost(rms, largest, float(same_label.mean()), len(before))
+
+
+def _relative_errors(before: FloatArray, after: FloatArray) -> tuple[float, float]:
+    unit = float(before.std()) or 1.0
+    difference = np.abs(after - before)
+    return float(np.sqrt(np.mean(difference**2))) / unit, float(difference.max()) / unit

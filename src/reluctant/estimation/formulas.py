@@ -29,7 +29,6 @@ from reluctant.extraction.depth_two.main_pass import points_needed
 from reluctant.extraction.depth_two.method import DepthTwo, directions_worth
 from reluctant.extraction.depth_two.scaffold import stretch_of_regions
 from reluctant.extraction.few_digits import FewDigits, noisy_line, view
-from reluctant.extraction.few_digits.extension import starting_points
 from reluctant.extraction.few_digits.method import (
     FARTHER_LOOKS,
     SPREAD_ROWS,
@@ -37,6 +36,7 @@ from reluctant.extraction.few_digits.method import (
     nearby_shares,
     rounded_distance,
 )
+from reluctant.extraction.few_digits.noisy_extension import starting_points
 from reluctant.interface.health import ROWS_PER_LINE
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis

@@ -19,10 +19,10 @@ import time
 import numpy as np
 from scipy.optimize import linprog
 
-from reluctant.fitting.least_squares import MANY_NEURONS, normal_solver
+from reluctant.fitting.least_squares import normal_solver
 from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, HOST, Arrays, FloatArray
+from reluctant.numerics import DOUBLE, HOST, MANY_NEURONS, Arrays, FloatArray
 from reluctant.oracles.ledger import add_time_apart, check_time, time_left
 
 LATTICE_BITS = 30  # of each equation: as many as extraction is sure of

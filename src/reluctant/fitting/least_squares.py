@@ -16,10 +16,8 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from reluctant.numerics import HOST, Array, Arrays, FloatArray
+from reluctant.numerics import HOST, MANY_NEURONS, Array, Arrays, FloatArray
 from reluctant.oracles.ledger import check_time
-
-MANY_NEURONS = 600  # from here on a factorisation that looks at every pivot takes a noticeable part of the time
 
 
 def design_matrix(active: Array, outputs: FloatArray, arrays: Arrays = HOST) -> Array:

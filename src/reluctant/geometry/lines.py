@@ -1,4 +1,4 @@
-"""`Lines`, `Frame` and `Samples`, batched, and the error that noise causes in a crease's position."""
+"""`Lines`, `Frame`, `FramedNetwork` and `Samples`, batched, and the error that noise causes in a crease's position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from reluctant.interface import Interface
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, HOST, Array, Arrays, FloatArray
+from reluctant.numerics import DOUBLE, HOST, MANY_NEURONS, Array, Arrays, FloatArray
+from reluctant.oracles.ledger import check_time
 
 FAR_END = 1e6  # whole lines end here, in units of the scale: creases beyond are not found
 
@@ -199,9 +200,74 @@ class FramedNetwork:
         """About the noise (h,) of the neurons' values at points this far from the origin, where that is largest."""
         return np.hypot(self.weight_sd * reach, self.along_sd * np.linalg.norm(self.points, axis=1))
 
+    def reach(self, scale: float) -> float:
+        """How far from the origin of the frame points without a crease near are looked for."""
+        climb_reach = 5.0  # in median distances of a crease from the origin of the frame
+        (g, _), (z, _) = self.network.weights, self.network.biases
+        typical = float(np.median(np.abs(z) / np.linalg.norm(g, axis=1)))
+        return max(climb_reach * typical * float(np.sqrt(g.shape[1])), 0.5 * scale)
+
+    def weight_sizes(self, reach: float) -> FloatArray:
+        """Typical size of one coordinate of each neuron's weights; among many, more for one that is known badly.
+
+        A margin as large as margins are is then also a few times the error of such a neuron's values.
+        """
+        sure_margin = 2.0  # errors of a neuron's value that the usual margin is to hold
+        g = self.network.weights[0]
+        if len(g) < MANY_NEURONS:
+            return np.sqrt((g**2).mean(axis=1))
+        return np.hypot(
+            np.sqrt((g**2).mean(axis=1)), sure_margin * self.sd_within(reach) / reach * len(g) / np.sqrt(g.shape[1])
+        )
+
     def lifted(self) -> ReLUNetwork:
         """The network as a function of the input itself."""
         return self.frame.lifted(self.network)
+
+
+def climb(
+    known: FramedNetwork, scale: float, candidates: int, rng: np.random.Generator, arrays: Arrays = HOST
+) -> FloatArray:
+    """Random points of a ball, moved away from the creases around them."""
+    (g, _), (z, _) = known.network.weights, known.network.biases
+    k, reach = g.shape[1], known.reach(scale)
+    y = rng.standard_normal((candidates, k))
+    y *= reach * rng.uniform(0.3, 1.0, (candidates, 1)) / np.linalg.norm(y, axis=1, keepdims=True)
+    size, block = known.weight_sizes(reach), max(1, arrays.cells // len(z))
+    # In units of the reach and of each neuron's size single precision is plenty to find room in.
+    units = (np.asarray(part, dtype=np.float32) for part in (g / size[:, None], z / (size * reach), y / reach))
+    normals, offsets, starts = (arrays.put(part) for part in units)
+    parts = [_climb_block(normals, offsets, starts[i : i + block], arrays.xp) for i in range(0, candidates, block)]
+    return reach * np.concatenate([arrays.get(part) for part in parts]).astype(np.float64)
+
+
+def _climb_block(g: Array, z: Array, y: Array, xp: Any) -> Array:
+    """Follow the gradient of a soft minimum of |g y + z| inside the unit ball; keep the best point met."""
+    climb_steps, cool = 40, 2.5  # strides are full at first and shorten over the last 1/cool of the steps
+    share = 0.5  # of the margin: creases this much farther than the nearest still push
+    smallest_margin = 1e-3  # of the typical one, for a point that starts on a crease
+    no_pull = -80.0  # exponent below which numbers lose digits, and time, in single precision
+    stride, first_stride = 2.0, 0.3  # in margins, and at least in typical ones
+    length = float(xp.sqrt((g**2).sum(axis=1)).mean())
+    typical = length / len(z)  # margin to expect with this many creases
+    best, best_margin = y, xp.zeros_like(y[:, 0])
+    for step in range(climb_steps):
+        check_time()
+        values = y @ g.T + z
+        sizes = xp.abs(values)
+        margin = xp.amin(sizes, axis=1)
+        better = margin > best_margin
+        best, best_margin = xp.where(better[:, None], y, best), xp.maximum(margin, best_margin)
+        softness = share * xp.clip(margin, smallest_margin * typical, None)
+        pull = xp.subtract(margin[:, None], sizes, out=sizes)
+        pull /= softness[:, None]
+        xp.exp(xp.clip(pull, no_pull, None, out=pull), out=pull)
+        direction = xp.copysign(pull, values, out=pull) @ g
+        direction /= xp.linalg.norm(direction, axis=1, keepdims=True) + float(np.finfo(np.float32).tiny)
+        cooling = min(1.0, cool * (1 - step / climb_steps))
+        y = y + (cooling * stride / length * xp.clip(margin, first_stride * typical, None))[:, None] * direction
+        y = y / xp.clip(xp.linalg.norm(y, axis=1, keepdims=True), 1, None)
+    return best
 
 
 @dataclass(frozen=True)

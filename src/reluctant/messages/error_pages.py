@@ -13,6 +13,10 @@ ERRORS: Mapping[str, str] = {
         "Rows for a query have the wrong shape or type, or hold NaN or inf. Rows are an (n, d) array of numbers "
         "with n ≥ 1; one point is `x[None, :]`."
     ),
+    "invalid-weights": (
+        "Weights or biases of a `ReLUNetwork` have the wrong shape or type, or hold NaN or inf. Weights are (out, in), "
+        "biases (out,)."
+    ),
     "outside-domain": (
         "A row leaves the domain the target was opened with. Clip it, or open the target with a larger `domain`. "
         "Nothing was sent."
@@ -23,7 +27,7 @@ ERRORS: Mapping[str, str] = {
     ),
     "unknown-target": (
         "No adapter knows how to open this target, or nobody answers there. A target is a callable, a path to "
-        "`.onnx` or `.npz`, a torch module, a fitted scikit-learn MLP, a `ReLUNetwork`, `module:attribute`, or "
+        "`.onnx` or `.npz`, a torch module, a fitted scikit-learn model, a `ReLUNetwork`, `module:attribute`, or "
         "the address of a served model (`http://host:port/v2/models/NAME`). Where a server finds no model of that "
         "name, its own words are in the message, and the names of those it has if it lists them."
     ),

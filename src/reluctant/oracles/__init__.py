@@ -1,7 +1,7 @@
 """Oracles: one verb, `query(X)`; adapters connect targets, and wrappers are oracles around oracles."""
 
 from reluctant.oracles.adapters.dispatch import CallableOracle, NetworkOracle
-from reluctant.oracles.base import Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Kind, Oracle, Wrapper
 from reluctant.oracles.keywords import Reading, Recording, Serving
 from reluctant.oracles.ledger import Counting, Ledger, Metered, Rows, Timed
 from reluctant.oracles.links import Linked
@@ -13,6 +13,7 @@ from reluctant.oracles.wrappers import Selected
 __all__ = [
     "CallableOracle",
     "Counting",
+    "Explained",
     "Facts",
     "Kind",
     "Ledger",

@@ -1,11 +1,13 @@
 """`Oracle` and `Wrapper`: the boundary to a target, its facts, and rows sent as a description.
 
 An oracle has one method of its own, `answer`. Rows are checked once on the way in and answers once on the way out. Rows
-that are one step from a known point travel as `Moves`, so that a target on a device can write them out itself.
+that are one step from a known point travel as `Moves`, so that a target on a device can write them out itself. A target
+that gives gradients has a second face, `explained`: there one row is answered with its values and their gradients.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidAnswer, InvalidRows, NonFiniteAnswer, OutsideDomain
+from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.numerics import FLOAT_BYTES, HOST, Array, Arrays, FloatArray, all_finite, joined
 
 
@@ -145,9 +147,34 @@ class Fans(Moves):
         return replace(self, points=put[0], steps=put[1], along=put[2], directions=directions)
 
 
+@dataclass(frozen=True)
+class Explained:
+    """Answers with their gradients: values (n, m), gradients (n, m, d).
+
+    Inside the stack both travel in one row, the values first: what counts, repeats, cuts or records rows need not know.
+    """
+
+    values: FloatArray
+    gradients: FloatArray
+
+    @classmethod
+    def unpacked(cls, rows: FloatArray, dim: int) -> Explained:
+        """Of rows (n, m·(1 + d))."""
+        outputs = rows.shape[1] // (1 + dim)
+        return cls(rows[:, :outputs], rows[:, outputs:].reshape(len(rows), outputs, dim))
+
+    @property
+    def packed(self) -> FloatArray:
+        """As rows (n, m·(1 + d))."""
+        return np.concatenate([self.values, self.gradients.reshape(len(self.values), -1)], axis=1)
+
+
 UNKNOWN_OUTPUTS = 0
 BATCH_BYTES = 2**23  # rows best asked together where there are very many: they stay in the processor's cache
 MOST_WRITTEN_BYTES = 2**27  # of described rows that are written out at a time
+
+
+KINK_ADVICE = "Let the gradients have one-sided values where a function bends, as autograd does."
 
 
 class Kind(StrEnum):
@@ -231,6 +258,27 @@ class Oracle(ABC):
         """The same as `query`."""
         return self.query(x)
 
+    @property
+    def explained(self) -> Oracle | None:
+        """The same target, whose answers hold gradients too, as `Explained` packs them; None if it gives none."""
+        return None
+
+    @final
+    def query_gradients(self, x: ArrayLike) -> Explained:
+        """Ask rows (n, d); get values (n, m) and gradients (n, m, d). One row counts once, whatever it answers."""
+        explained = self.explained
+        if explained is None:
+            raise InvalidInput.about(
+                "gradients", got="a target without gradients", expected="one that was opened with them",
+                fix="Give them: open_oracle(f, gradients=g), or gradients=True for a torch module.",
+            )  # fmt: skip
+        rows = check_rows(x, self.facts.dim, self.facts.domain)
+        answers = as_answers(explained.answer(rows), len(rows), explained.outputs)
+        found = Explained.unpacked(answers, self.facts.dim)
+        check_finite(lambda: rows, found.values, self.advice)
+        check_finite(lambda: rows, answers, KINK_ADVICE, "the gradient")
+        return found
+
     @final
     def query_moves(self, moves: Moves) -> FloatArray:
         """Ask rows that are described by steps from points; get (n, m) float64, as `query` would answer them."""
@@ -288,9 +336,29 @@ class Wrapper(Oracle):
     """
 
     transparent: ClassVar[bool] = False
+    _explained: Oracle | None = None  # made once: it may learn as it is asked
 
     def __init__(self, inner: Oracle) -> None:
         self.inner = inner
+
+    @property
+    def explained(self) -> Oracle | None:
+        """The same wrapper around the inner oracle's gradients; None if there are none, or none are passed on."""
+        inner = self.inner.explained
+        if inner is None:
+            return None
+        self._explained = self._explained or self.explaining(inner)
+        return self._explained
+
+    def explaining(self, inner: Oracle) -> Oracle | None:
+        """This wrapper around answers with gradients; None of one that changes answers, unless it says how."""
+        return self.around(inner) if self.transparent else None
+
+    def around(self, inner: Oracle) -> Self:
+        """A copy around another oracle, with the same ledger, limits and files."""
+        other = copy.copy(self)
+        other.inner, other._explained = inner, None
+        return other
 
     @property
     def facts(self) -> Facts:
@@ -323,6 +391,24 @@ class Wrapper(Oracle):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
+
+
+class PassThrough(Wrapper):
+    """Passes questions and answers on as they are; a subclass changes what is around them."""
+
+    transparent = True
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer_moves(moves)
+
+    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Pass on part by part."""
+        return self.inner.answer_parts(rows, size)
 
 
 def check_rows(x: ArrayLike, dim: int, domain: Domain) -> FloatArray:
@@ -365,13 +451,15 @@ def _as_float64(x: ArrayLike) -> FloatArray:
         raise InvalidRows.about("x", got=f"{type(x).__name__} ({error})", expected="an array of numbers") from error
 
 
-def check_finite(asked: Callable[[], FloatArray], answers: FloatArray, advice: str) -> FloatArray:
+def check_finite(
+    asked: Callable[[], FloatArray], answers: FloatArray, advice: str, what: str = "target"
+) -> FloatArray:  # fmt: skip
     """The answers, or an error that keeps the rows `asked` and answers if any is NaN or inf."""
     if all_finite(answers):
         return answers
     bad, rows = np.flatnonzero(~np.isfinite(answers).all(axis=1)), asked()
     raise NonFiniteAnswer(
-        f"target: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite "
+        f"{what}: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite "
         f"numbers. {advice}",
         rows=rows,
         answers=answers,

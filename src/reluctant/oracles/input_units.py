@@ -16,7 +16,8 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Facts, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.explanations import Rewritten
 from reluctant.oracles.ledger import Counting
 
 MOST_SAMPLES = 4096  # rows kept of `inputs`: their mean and deviation are known well enough by then
@@ -78,6 +79,17 @@ class InputUnits:
             return domain
         return Domain(self.reduced(np.asarray(domain.low)), self.reduced(np.asarray(domain.high)))
 
+    def directions(self, basis: FloatArray) -> FloatArray:
+        """Orthonormal rows: the directions of x in which directions of z change.
+
+        A slope along z is one along x times the scale, so rows are divided by it.
+        """
+        return np.asarray(np.linalg.qr((basis / self.scale).T)[0].T)
+
+    def reduced_directions(self, basis: FloatArray) -> FloatArray:
+        """Orthonormal rows: directions of x as those of z."""
+        return np.asarray(np.linalg.qr((basis * self.scale).T)[0].T)
+
     def network(self, reduced: ReLUNetwork) -> ReLUNetwork:
         """A network of z as one of x: the same function of the target's own inputs."""
         return _with_inputs(reduced, 1 / self.scale, -self.centre / self.scale)
@@ -128,14 +140,25 @@ class Scaled(Wrapper):
         asked = self.units.rows(rows)
         return self.inner.answer(asked if self.bounds.is_space else np.clip(asked, self.bounds.low, self.bounds.high))
 
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Gradients by these units."""
+        return Rewritten(self, Scaled(inner, self.units, self.bounds, None), self._in_units)
 
-def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
-    """The target in units of its inputs, counted in the same ledger; itself and None where nothing is known of them."""
-    facts = opened.facts
+    def _in_units(self, found: Explained) -> Explained:
+        return Explained(found.values, found.gradients * self.units.scale)
+
+
+def in_units(opened: Counting, inputs: FloatArray | None = None) -> tuple[Counting, InputUnits | None]:
+    """The target in units of its inputs, counted in the same ledger; itself and None where nothing is known of them.
+
+    inputs: rows that a verb was given, in the place of those that the target was opened with.
+    """
+    facts = opened.facts if inputs is None else replace(opened.facts, samples=inputs)
     units = InputUnits.of(facts)
     if facts.samples is None and units.are_plain:
         return opened, None
-    return Counting(Scaled(opened.inner, units, facts.domain, facts.samples), opened.ledger), units
+    scaled = Scaled(opened.inner, units, facts.domain, facts.samples)
+    return Counting(scaled, opened.ledger, unread=opened.unread), units
 
 
 def in_own_units(oracle: Oracle) -> bool:
@@ -145,10 +168,26 @@ def in_own_units(oracle: Oracle) -> bool:
     return isinstance(oracle, Scaled) and not oracle.units.are_plain
 
 
-def described(oracle: Oracle, box: Domain) -> str:
-    """A box in the coordinates of this oracle, as a phrase that names their units."""
-    units = ", in deviations of the inputs around their middle" if in_own_units(oracle) else ""
-    return f"{box.describe()}{units}"
+@dataclass(frozen=True)
+class Box:
+    """A box of inputs; in_units: its bounds count deviations of the inputs around their middle."""
+
+    domain: Domain
+    in_units: bool = False
+
+    @classmethod
+    def of(cls, oracle: Oracle, domain: Domain) -> Box:
+        """A box in the coordinates of this oracle."""
+        return cls(domain, in_own_units(oracle))
+
+    def __str__(self) -> str:
+        units = ", in deviations of the inputs around their middle" if self.in_units else ""
+        return f"{self.domain.describe()}{units}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        low, high = (np.asarray(bound).tolist() for bound in (self.domain.low, self.domain.high))
+        return {"low": low, "high": high, "in_units": self.in_units}
 
 
 def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:

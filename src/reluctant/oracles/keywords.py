@@ -8,7 +8,7 @@ checked here, before a target is looked at; nothing here reaches a server.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import isfinite, prod
 from pathlib import Path
@@ -24,6 +24,8 @@ from reluctant.oracles.base import Kind
 from reluctant.oracles.links import AnswerLink
 
 RunPrecision = Literal["as-served", "float64"]
+Explanation = Literal["gradient", "input-times-gradient"]
+GivenGradients: TypeAlias = Callable[[Any], Any] | bool | None
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class OpenOptions:
     batch: int | None
     served: Serving | None
     engine: Engine | None = None
+    gradients: GivenGradients = None
+    output: int | None = None
 
     @property
     def is_elsewhere(self) -> bool:
@@ -61,6 +65,17 @@ def check_numbers(*, budget: int | None, timeout: float | None, retries: int, ba
         raise InvalidInput.about("timeout", got=repr(timeout), expected="seconds above 0, or None")
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise InvalidInput.about("retries", got=retries, expected="a whole number, at least 0")
+
+
+def checked_gradients(gradients: Any) -> GivenGradients:
+    """A function, True, or None; False is None."""
+    if gradients is None or gradients is False:
+        return None
+    if gradients is not True and not callable(gradients):
+        raise InvalidInput.about(
+            "gradients", got=type(gradients).__name__, expected="a function (n, d) -> (n, m, d), or True"
+        )
+    return gradients
 
 
 def row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] | None:
@@ -179,12 +194,13 @@ class Serving:
 class Reading:
     """How the answers of a target are read.
 
-    link: what made them of the values: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh".
+    link: what made them of the values: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh"; "identity" or "none" for
+        answers that are the values. None leaves it to the verb, which reads answers of a link through it.
     percent: they are probabilities in percent.
     output: index of the output to look at, or several; None for all.
     """
 
-    link: AnswerLink = "identity"
+    link: AnswerLink | None = None
     percent: bool = False
     output: int | Sequence[int] | None = None
 
@@ -223,9 +239,11 @@ class OpeningKeywords(ReachingKeywords, ServedKeywords, total=False):
 
     budget: int | None
     output: int | Sequence[int] | None
-    link: AnswerLink
+    link: AnswerLink | None
     percent: bool
     precision: RunPrecision
+    gradients: GivenGradients
+    explanation: Explanation
     engine: Engine | None
     reading: Reading | None
 

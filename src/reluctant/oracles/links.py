@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.networks.network import ELEMENTWISE_LINKS, LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.explanations import Rewritten
 
 ADVICE_FOR_VALUES = "Leave the link out (link='identity') if the target answers values."
 ADVICE_FOR_NOISE = "No link reads {} that noise has moved: leave the link out (link='identity')."
@@ -142,7 +143,19 @@ class Linked(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then undo the link."""
-        answers = self.told = self.inner.answer(rows)
+        return self._undone(self.inner.answer(rows))
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Undo the link in values, and by the chain rule in gradients."""
+        return Rewritten(self, inner, self._chained)
+
+    def _chained(self, found: Explained) -> Explained:
+        values = self._undone(found.values)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Explained(values, UNDO_GRADIENT[self.link](found.values[..., None], found.gradients))
+
+    def _undone(self, answers: FloatArray) -> FloatArray:
+        self.told = answers
         for hearer in self.hearers:
             hearer.append(answers)
         self._check(answers)
@@ -211,6 +224,10 @@ class ToFirst(Wrapper):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then take the differences."""
         return _differences(self.inner.answer(rows))
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Differences of gradients likewise."""
+        return Rewritten(self, inner, lambda found: Explained(*map(_differences, (found.values, found.gradients))))
 
 
 def last_raw_answers(oracle: Oracle) -> FloatArray | None:
@@ -288,6 +305,15 @@ UNDO_LINK: dict[str, Callable[[FloatArray], FloatArray]] = {
     "tanh": np.arctanh,
 }
 
+# Gradients (n, ·, d) before a link, from answers p (n, m, 1) and gradients (n, m, d) after it.
+UNDO_GRADIENT: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "softmax": lambda p, slope: _differences(slope / p),
+    "sigmoid": lambda p, slope: slope / (p * (1 - p)),
+    "log-softmax": lambda _, slope: _differences(slope),
+    "top-k": lambda p, slope: _differences(slope / p),
+    "tanh": lambda t, slope: slope / (1 - t**2),
+}
+
 PERCENT = 100.0
 HALF_A_PERCENT = 0.5 / PERCENT  # of a percent: what rounding to whole ones changes a fraction by
 
@@ -322,7 +348,16 @@ class PlainProbabilities(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then write plainly."""
-        answers = self.inner.answer(rows)
+        return self._plain(self.inner.answer(rows))
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Gradients of fractions."""
+        return Rewritten(self, inner, lambda found: Explained(self._plain(found.values), self._slopes(found.gradients)))
+
+    def _slopes(self, gradients: FloatArray) -> FloatArray:
+        return self._divided(gradients) if self.writing.percent else gradients
+
+    def _plain(self, answers: FloatArray) -> FloatArray:
         untold = np.isnan(answers) & ~np.isnan(answers).all(axis=1, keepdims=True)
         told = np.where(untold, 0.0, answers)
         return self._divided(told) if self.writing.percent else told

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, Unpack
+from typing import Any, Protocol, TypeAlias, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +27,11 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import adapt, adapt_on_engine
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
+from reluctant.oracles.explanations import DividedInputs
 from reluctant.oracles.input_units import checked_samples
 from reluctant.oracles.keywords import (
+    Explanation,
+    GivenGradients,
     OpeningKeywords,
     OpenOptions,
     Reading,
@@ -37,6 +40,7 @@ from reluctant.oracles.keywords import (
     ServedKeywords,
     Serving,
     check_numbers,
+    checked_gradients,
     is_url,
     merged,
     one_of,
@@ -50,6 +54,7 @@ from reluctant.oracles.retry import Retrying
 from reluctant.oracles.transcript import Transcript, open_log
 from reluctant.oracles.wrappers import Batched, Borrowed, Selected, Watched
 
+NO_LINK = "none"  # another name of "identity"
 OPENING_SEED = 0  # the opening question is the same for every target of a dimension
 SERVED_RETRIES = 8  # of a served model, if not said: about a minute and a half of patience
 OPENING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero
@@ -75,7 +80,7 @@ def open_oracle(
     transcript: str | Path | None = None,
     keep_rows: bool = False,
     output: int | Sequence[int] | None = None,
-    link: AnswerLink = "identity",
+    link: AnswerLink | None = None,
     percent: bool = False,
     domain: Domain | tuple[Any, Any] | None = None,
     inputs: ArrayLike | None = None,
@@ -85,6 +90,8 @@ def open_oracle(
     retries: int | None = None,
     batch: int | None = None,
     trust_code: bool = False,
+    gradients: GivenGradients = None,
+    explanation: Explanation = "gradient",
     engine: Engine | None = None,
     serving: Serving | None = None,
     reading: Reading | None = None,
@@ -95,7 +102,7 @@ def open_oracle(
 
     Arguments:
         target: a callable (n, d) -> (n,) or (n, m); a path to .onnx or .npz; a torch module; a fitted
-            scikit-learn MLP; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
+            scikit-learn model; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
             served model, "http://host:port/v2/models/NAME" (Open Inference Protocol v2).
         dim: number of inputs; needed for a callable and where a server does not say, checked for the rest.
         shape: shape of one input, for a torch module that does not take flat rows.
@@ -104,17 +111,20 @@ def open_oracle(
         keep_rows: write the rows into the transcript too.
         output: index of the output to look at, or several; None for all.
         link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values, "tanh" answers
-            between -1 and 1.
+            between -1 and 1; "identity" or "none" takes answers as they are. Without it extract, learn, recover_span
+            and flip_sign read answers that a link made through that link, and say so.
         percent: the answers are probabilities in percent; they are divided by 100 before anything else.
         domain: (low, high) inside which the target may be asked.
-        inputs: rows (n, d) of the kind the target is for: extract, learn, verify, recover_span, check_health and audit
-            work where they are, in units of their columns.
+        inputs: rows (n, d) of the kind the target is for: every verb works where they are, in units of their columns.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
         timeout: seconds to wait for each call.
         retries: how often a failed call is repeated; if not said 0, for a served model 8 (a minute and a half).
         batch: most rows in one call or request; a served model learns from refusals if it is not said.
         trust_code: allow files that can run code when they are loaded.
+        gradients: a function (n, d) -> (n, m, d), or (n, d) of the output that `output` names; True for a torch module
+            (autograd) or a ReLUNetwork. A row that is asked for its gradients counts once.
+        explanation: what these are: "gradient", or "input-times-gradient", which is divided by the inputs.
         engine: "dask://host:port", or a Client of dask.distributed: its workers hold the target and share the rows.
         served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
             request, reply, watch, ca; see `Serving`.
@@ -139,14 +149,19 @@ def open_oracle(
         batch=batch if options_of_server is None else options_of_server.batch,
         served=options_of_server,
         engine=engine,
+        gradients=checked_gradients(gradients),
+        output=int(read.output) if isinstance(read.output, int | np.integer) else None,
     )
-    one_of("link", read.link, ANSWER_LINKS)
+    one_of("explanation", explanation, get_args(Explanation))
+    wanted = "identity" if read.link in (None, NO_LINK) else read.link
+    one_of("link", wanted, ANSWER_LINKS)
     ledger = Ledger()
     adapter = adapt(target, options) if engine is None else adapt_on_engine(target, options)
     with ExitStack() as if_refused:
         if options.is_elsewhere:  # another one may be the caller's own
             if_refused.callback(adapter.close)
         _check_dim(adapter, options)
+        adapter = DividedInputs(adapter) if explanation == "input-times-gradient" else adapter
         bounds = _domain_inside(domain, adapter)
         samples = checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)
@@ -154,10 +169,17 @@ def open_oracle(
         if_refused.pop_all()
         if_refused.callback(recorder.close)
         answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if read.percent else recorder
-        values = answers if read.link == "identity" else Linked(answers, read.link)
-        opened = Counting(values if read.output is None else Selected(values, read.output), ledger, bounds, samples)
+        values = answers if wanted == "identity" else Linked(answers, wanted)
+        chosen = values if read.output is None else Selected(values, read.output)
+        opened = Counting(chosen, ledger, bounds, samples, unread=read.link is None and _is_unread(target))
         if_refused.pop_all()
     return opened
+
+
+def _is_unread(target: Target) -> bool:
+    """False of an oracle that was opened before, with or without a link that its user gave."""
+    inner = target.inner if isinstance(target, Borrowed) else target
+    return inner.unread if isinstance(inner, Counting) else True
 
 
 def _domain_inside(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:

@@ -5,7 +5,8 @@ same folder, and rows that were answered before come from disk. New rows go out 
 written as it comes in, before the next one is sent where only one is sent at a time.
 
 A row is stored as a 128-bit hash and its answer, 16 + 8·m bytes. The k-th time a row is asked replays the
-k-th recorded answer, so a target with fresh noise replays truly too.
+k-th recorded answer, so a target with fresh noise replays truly too. Answers with gradients have blocks of their own:
+such a row is 16 + 8·m·(1 + d) bytes, and replays where gradients are asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,14 @@ from numpy.typing import NDArray
 from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
 from reluctant.numerics import FLOAT_BYTES, FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle, Wrapper
-from reluctant.oracles.framelog import FrameLog, row_keys
+from reluctant.oracles.framelog import FrameLog, LogFrame, row_keys
 from reluctant.oracles.ledger import Ledger, Rows
 
 FORMAT = 1
-HEADER, NOTE, ANSWERS, ANSWERS_AND_ROWS = range(4)
+HEADER, NOTE, ANSWERS, ANSWERS_AND_ROWS, EXPLAINED, EXPLAINED_AND_ROWS = range(6)
 KEY_BYTES = 16
-ROW_BYTES = {ANSWERS: 0, ANSWERS_AND_ROWS: 8}  # of each coordinate of a row
+ROW_BYTES = {ANSWERS: 0, ANSWERS_AND_ROWS: 8, EXPLAINED: 0, EXPLAINED_AND_ROWS: 8}  # of each coordinate of a row
+PLAIN_KINDS, EXPLAINED_KINDS = (ANSWERS, ANSWERS_AND_ROWS), (EXPLAINED, EXPLAINED_AND_ROWS)
 
 # Rows sent between two writes: what a kill can lose. Large enough for a local target to run at full speed.
 CHUNK_ROWS = 2048
@@ -37,6 +39,9 @@ CHUNK_ROWS = 2048
 # one: a few roundings, and a few times what two answers to the same question differed by.
 GREETING_ROUNDINGS = 64.0
 GREETING_NOISE_FACTOR = 8.0
+
+
+Recorded: TypeAlias = dict[bytes, list[FloatArray]]  # answers to a row, the first one last
 
 
 class Transcript(Wrapper):
@@ -65,7 +70,8 @@ class Transcript(Wrapper):
         self.ledger = ledger
         self.keep_rows = keep_rows
         self._verbs: dict[str, str] = {}
-        self._pending: dict[bytes, list[FloatArray]] = {}
+        self._kinds = PLAIN_KINDS
+        self._recorded: dict[tuple[int, int], Recorded] = {PLAIN_KINDS: {}, EXPLAINED_KINDS: {}}
         self._log = folder if isinstance(folder, FrameLog) else open_log(Path(folder))
         self.folder = self._log.path.parent
         try:
@@ -77,7 +83,18 @@ class Transcript(Wrapper):
     @property
     def unused(self) -> int:
         """Recorded answers that this run has not asked for (yet)."""
-        return sum(map(len, self._pending.values()))
+        return sum(len(answers) for recorded in self._recorded.values() for answers in recorded.values())
+
+    @property
+    def _pending(self) -> Recorded:
+        """Recorded answers of the kind that is asked for here."""
+        return self._recorded[self._kinds]
+
+    def explaining(self, inner: Oracle) -> Transcript:
+        """The same folder, for answers with gradients."""
+        other = self.around(inner)
+        other._kinds = EXPLAINED_KINDS
+        return other
 
     @property
     def torn_bytes(self) -> int:
@@ -98,11 +115,12 @@ class Transcript(Wrapper):
         self._check_header(json.loads(bytes(frames[0].payload)), greet)
         for frame in frames[1:]:
             if frame.kind in ROW_BYTES:
-                self._remember(frame.payload, ROW_BYTES[frame.kind] * self.inner.dim)
+                self._remember(frame)
             elif frame.kind == NOTE:
                 self._verbs |= json.loads(bytes(frame.payload))
-        for places in self._pending.values():
-            places.reverse()  # replayed from the end, first recorded first
+        for recorded in self._recorded.values():
+            for answers in recorded.values():
+                answers.reverse()  # replayed from the end, first recorded first
 
     def _header(self) -> dict[str, Any]:
         facts = self.inner.facts
@@ -131,14 +149,16 @@ class Transcript(Wrapper):
             "Open the target it was made for, or use a new folder."
         )
 
-    def _remember(self, payload: memoryview, row_bytes: int) -> None:
-        outputs = self.inner.outputs
+    def _remember(self, frame: LogFrame) -> None:
+        kinds = PLAIN_KINDS if frame.kind in PLAIN_KINDS else EXPLAINED_KINDS
+        payload, row_bytes = frame.payload, ROW_BYTES[frame.kind] * self.inner.dim
+        outputs = self.inner.outputs * (1 if kinds is PLAIN_KINDS else 1 + self.inner.dim)
         count = len(payload) // (KEY_BYTES + FLOAT_BYTES * outputs + row_bytes)
         keys = bytes(payload[: count * KEY_BYTES])
         values = payload[count * KEY_BYTES : count * (KEY_BYTES + FLOAT_BYTES * outputs)]
         answers = np.frombuffer(values, dtype=np.float64).reshape(count, outputs)
         for i in range(count):
-            self._pending.setdefault(keys[KEY_BYTES * i : KEY_BYTES * (i + 1)], []).append(answers[i])
+            self._recorded[kinds].setdefault(keys[KEY_BYTES * i : KEY_BYTES * (i + 1)], []).append(answers[i])
 
     # ---- asking
 
@@ -204,10 +224,11 @@ class Transcript(Wrapper):
             self._pending.setdefault(keys[i], []).append(answers[i].copy())
 
     def _record(self, keys: list[bytes], rows: FloatArray, answers: FloatArray) -> None:
+        alone, with_rows = self._kinds
         if self.keep_rows:
-            self._log.append(ANSWERS_AND_ROWS, *keys, answers.tobytes(), rows.tobytes())
+            self._log.append(with_rows, *keys, answers.tobytes(), rows.tobytes())
         else:
-            self._log.append(ANSWERS, *keys, answers.tobytes())
+            self._log.append(alone, *keys, answers.tobytes())
 
     def close(self) -> None:
         """Force the log to disk and close it."""

@@ -88,3 +88,36 @@ class OracleContract:
         tol = self.tolerance(oracle, answers)
         for same in (rows.tolist(), np.asfortranarray(rows)):
             np.testing.assert_allclose(oracle.query(same), answers, rtol=0, atol=tol)
+
+
+class GradientContract(OracleContract):
+    """Checks of an oracle that answers gradients too, besides those of every oracle."""
+
+    def test_values_are_those_of_a_query(self, oracle: Oracle) -> None:
+        """A row has the same values with its gradients as without."""
+        rows = self.rows(oracle)
+        found, answers = oracle.query_gradients(rows), oracle.query(rows)
+        assert found.gradients.shape == (len(rows), oracle.outputs, oracle.dim)
+        assert found.gradients.dtype == np.float64
+        np.testing.assert_allclose(found.values, answers, rtol=0, atol=self.tolerance(oracle, answers))
+
+    def test_gradients_are_slopes(self, oracle: Oracle) -> None:
+        """A short step changes the values as the gradient says."""
+        rows = self.rows(oracle)
+        step = float(np.cbrt(unit_roundoff(oracle.facts.dtype)))
+        moves = step * np.random.default_rng(6).standard_normal(rows.shape) / np.sqrt(oracle.dim)
+        found = oracle.query_gradients(rows)
+        bounds = oracle.facts.domain
+        ends = [np.clip(rows + sign * moves, bounds.low, bounds.high) for sign in (1, -1)]
+        change = oracle.query(ends[0]) - oracle.query(ends[1])
+        predicted = np.einsum("nmd,nd->nm", found.gradients, ends[0] - ends[1])
+        off = np.abs(change - predicted).max(axis=1)
+        size = step * float(1 + np.abs(found.gradients).max())
+        assert np.median(off) <= self.tolerance(oracle, found.values) + step * size  # a step may cross a crease
+
+    def test_gradients_keep_their_order(self, oracle: Oracle) -> None:
+        """Row i of the gradients belongs to row i of the question, whatever the batch."""
+        rows = self.rows(oracle)
+        slopes = oracle.query_gradients(rows).gradients
+        single = np.concatenate([oracle.query_gradients(row[None, :]).gradients for row in rows[::-1]])
+        np.testing.assert_allclose(single[::-1], slopes, rtol=0, atol=self.tolerance(oracle, slopes))

@@ -21,7 +21,7 @@ from reluctant.interface.noise import RawDigits, format_noise, measure_noise, no
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.input_units import described, in_units
+from reluctant.oracles.input_units import Box, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
@@ -148,7 +148,7 @@ class Verification:
 
 
 CONFIDENCE = 0.95
-LINE_POINTS = 64  # on lines, and where neurons are rarely on
+LINE_POINTS = 64  # on lines, where neurons are rarely on, and at extremes
 
 
 def verify(
@@ -168,9 +168,9 @@ def verify(
         per_neuron: points beside each neuron's crease, besides the one on it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines and where neurons are rarely on, and about 60 to
-    measure the noise if neither tol nor noise is given; 120 more to find where probabilities behind a link do not
-    saturate, if no domain is given, and 228 where typical inputs lie outside.
+    Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines, where neurons are rarely on and at
+    extremes, and about 60 to measure the noise if neither tol nor noise is given; 120 more to find where probabilities
+    behind a link do not saturate, if no domain is given, and 228 where typical inputs lie outside.
     """
     comparison = partial(examine, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
     with opened_target(oracle, opening) as opened:
@@ -189,7 +189,7 @@ def _verify(opened: Counting, network: ReLUNetwork, rng: Rng, comparison: Callab
             return compare(opened)
         found, box = _compare_inside(opened, box, compare)
         at_use = compare_at_use(opened, network, box, found.tol, generator)
-    return replace(found.beside(at_use), inside=described(opened, box))
+    return replace(found.beside(at_use), inside=str(Box.of(opened, box)))
 
 
 def _compare_inside(
@@ -244,9 +244,10 @@ def examine(
 
     held_out: rows on creases with their answers, asked before, in place of new points there. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
-    on lines, and where neurons are rarely on. far: points far along the creases of the first layer. most_tolerance:
-    where noise asks for more, nothing is decided. raw: the answers of the target itself behind its link, before and
-    from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is asked.
+    on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
+    most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
+    link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
+    asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
@@ -255,8 +256,8 @@ def examine(
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, creases=held_out is None, samples=oracle.facts.samples,
-                arrays=oracle.arrays,
+                on_lines=on_lines, far=far, creases=held_out is None, extremes=not oracle.facts.saturates,
+                samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
             answers = oracle.query(np.concatenate([group.rows for group in groups]))
             noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)

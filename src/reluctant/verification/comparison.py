@@ -7,7 +7,8 @@ agrees with a target if at every point
 
 where ε is the spacing of float64, so √ε is half its digits. Nothing is decided where noise asks for a tolerance above
 `MOST_TOLERANCE`. The noise of an answer grows with its size, and next to 0 or 1 with the digits that a probability
-loses: sd is that of each answer.
+loses: sd is that of each answer. It is no less than what g itself rounds by at x: where terms cancel, that is more than
+a reading of the noise at other points shows.
 
 Besides whole networks, two things are compared: probabilities at typical inputs outside the box in which a link can
 read them (`compare_at_use`), and the creases of a network of which only a part is known (`confirm_creases`).
@@ -32,6 +33,7 @@ from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import AnswerLink, link_of, lost_digits, raw_answers
 from reluctant.verification.points import SCALES, PointGroup, crease_points
+from reluctant.verification.precision import rounding_sizes
 
 EXACT_TOLERANCE = float(np.sqrt(2 * unit_roundoff(np.float64)))  # √ε, of the output's standard deviation
 NOISE_FACTOR = DOUBLE.deviations  # 30: noise is read from few samples, and differs from place to place
@@ -48,6 +50,8 @@ class ComparedAnswers:
     lost (n, m): the uncertainty of values that were read from probabilities with few digits; 0 for other answers.
     """
 
+    network: ReLUNetwork
+    rows: FloatArray
     answers: FloatArray
     unit: FloatArray
     errors: FloatArray
@@ -70,7 +74,12 @@ class ComparedAnswers:
         An answer near zero has the noise of the sums it is made of: that of the answers around it.
         """
         sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit)) + self.lost
-        return np.asarray(np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit))
+        found = np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit)
+        beyond = np.flatnonzero((self.errors > found).any(axis=1))  # few or none: only there rounding decides
+        if len(beyond):
+            rounded = unit_roundoff(np.float64) * rounding_sizes(self.network, self.rows[beyond])
+            found[beyond] = np.maximum(found[beyond], NOISE_FACTOR * rounded / self.unit[beyond])
+        return np.asarray(found)
 
 
 def compare_answers(
@@ -84,12 +93,13 @@ def compare_answers(
 
     raw: the answers that the target gave before its link was undone, where they are known.
     """
-    predicted = evaluate(network, np.concatenate([group.rows for group in groups]), oracle.arrays)
+    rows = np.concatenate([group.rows for group in groups])
+    predicted = evaluate(network, rows, oracle.arrays)
     index = np.repeat(np.arange(len(groups)), [len(group.rows) for group in groups])
     unit = _units(answers, index)
     behind = RawDigits.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
     errors, lost = np.abs(answers - predicted) / unit, _lost_behind(answers, oracle, behind)
-    return ComparedAnswers(answers, unit, errors, index, [group.name for group in groups], lost)
+    return ComparedAnswers(network, rows, answers, unit, errors, index, [group.name for group in groups], lost)
 
 
 def _units(answers: FloatArray, groups: NDArray[np.intp]) -> FloatArray:

@@ -29,8 +29,9 @@ class LabelVerification:
     """Comparison of a target's labels with those of a network.
 
     boundary_error: smallest step off the predicted boundary, in typical inputs, at which every label was right;
-    infinite if some were wrong at every step. tol: the largest that counts as right. points: of the boundary.
-    wrong: of these at the step below, 0 at the last. inputs, wrong_inputs: random ones, and those of another label.
+    infinite if some were wrong at every step. tol: the largest that counts as right. points: of the boundary, with an
+    answer from both sides at that step. undecided: other points of it, too close to another boundary of the network.
+    wrong: points at the step below, 0 at the last. inputs, wrong_inputs: random ones, and those of another label.
     share: part of the boundary that may be off by more. untested: neurons whose crease was not seen to meet it.
     """
 
@@ -38,6 +39,7 @@ class LabelVerification:
     boundary_error: float
     tol: float
     points: int
+    undecided: int
     wrong: int
     inputs: int
     wrong_inputs: int
@@ -54,10 +56,11 @@ class LabelVerification:
             if np.isfinite(self.boundary_error)
             else f"labels beside the boundary are wrong at {self.wrong} of {self.points} points"
         )
+        undecided = f" {self.undecided} more points are too close to another boundary." if self.undecided else ""
         return (
             f"The network {verdict} with the target's labels: {within}, and {self.wrong_inputs} of {self.inputs} "
             f"random inputs have another label. With {self.confidence:.0%} confidence less than {self.share:.1%} of "
-            f"the boundary is off by more.{untested}"
+            f"the boundary is off by more.{untested}{undecided}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +151,7 @@ def beside_creases(network: ReLUNetwork, draw: Draw, aside: float, pairs: int) -
 
 def check_labels(
     oracle: Counting, network: ReLUNetwork, draw: Draw, size: float, label_of: Callable[[FloatArray], np.ndarray],
-    *, tol: float, finest: float = 0.0, points: int = 64, inputs: int = 96,
+    *, tol: float, finest: float = 0.0, points: int = 32, inputs: int = 96,
 ) -> LabelVerification:  # fmt: skip
     """Compare the labels of a target with those of a network.
 
@@ -160,6 +163,8 @@ def check_labels(
         finest: steps below this, in typical inputs, are within the rounding of the target.
         points, inputs: how many are compared, at each of two scales; besides four at each crease.
 
+    Where most boundary points lie too close to another boundary to be asked, nothing counts as right.
+
     Cost: about 4 rows a boundary point and 2 an input.
     """
     before, part = oracle.queries, 4
@@ -170,15 +175,15 @@ def check_labels(
         wrong_inputs = int((label_of(oracle.query(rows[decided])) != classes(network, rows[decided])).sum())
         boundary = PredictedBoundary(network, *np.empty((2, 0, network.dim)))
         for scale in (1.0, 3.0):
-            first, second = scale * draw(4 * points), scale * draw(4 * points)
+            first, second = scale * draw(8 * points), scale * draw(8 * points)
             found = PredictedBoundary.between(network, first, second)
-            boundary += found[np.arange(len(found))[: points // 2]]
+            boundary += found[np.arange(len(found))[:points]]
         random_points = len(boundary)  # the points beside creases are chosen, and say nothing of shares
         near, untested = beside_creases(network, draw, 1e-2 * size, pairs=16)
         boundary += near
-        error, wrong, off = np.inf, 0, np.zeros(len(boundary), dtype=bool)
+        error, wrong, seen = np.inf, 0, np.zeros(len(boundary), dtype=bool)
         for step in reversed(steps):
-            off = _wrong_beside(oracle, boundary, step * size, label_of)
+            off, seen = _wrong_beside(oracle, boundary, step * size, label_of)
             if not off.any():
                 error = step
                 break
@@ -186,12 +191,13 @@ def check_labels(
         for step in steps:  # another region may lie a longer step away
             if len(boundary) and step > error:
                 some = np.arange(0, len(boundary), part)
-                if _wrong_beside(oracle, boundary[some], step * size, label_of).any():
+                if _wrong_beside(oracle, boundary[some], step * size, label_of)[0].any():
                     error = np.inf
-    right = bool(len(boundary) and error <= tol and not wrong_inputs)
+    most_seen = 2 * seen.sum() > len(boundary)
+    right = bool(most_seen and error <= tol and not wrong_inputs)
     return LabelVerification(
-        right, float(error), tol, len(boundary), wrong, int(decided.sum()), wrong_inputs,
-        RULE_OF_THREE / max(random_points, 1), CONFIDENCE, untested, oracle.queries - before,
+        right, float(error), tol, int(seen.sum()), int((~seen).sum()), wrong, int(decided.sum()), wrong_inputs,
+        RULE_OF_THREE / max(int(seen[:random_points].sum()), 1), CONFIDENCE, untested, oracle.queries - before,
     )  # fmt: skip
 
 
@@ -211,13 +217,17 @@ def _clear_of_boundary(network: ReLUNetwork, rows: FloatArray, step: float) -> n
 
 def _wrong_beside(
     oracle: Counting, boundary: PredictedBoundary, step: float, label_of: Callable[[FloatArray], np.ndarray]
-) -> np.ndarray:
-    """Which points have another label than predicted a step to one side; rows near another boundary do not count."""
-    wrong = np.zeros(len(boundary), dtype=bool)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which points have another label than predicted a step to one side, and which were asked on both sides.
+
+    Rows near another boundary are not asked: nobody can say which label they should have.
+    """
+    wrong, seen = np.zeros(len(boundary), dtype=bool), np.ones(len(boundary), dtype=bool)
     for side in (step, -step):
         rows = boundary.points + side * boundary.normals
         clear = _clear_of_boundary(boundary.network, rows, step / 2)
         asked = np.flatnonzero(clear)
         if len(asked):
             wrong[asked] |= label_of(oracle.query(rows[asked])) != classes(boundary.network, rows[asked])
-    return wrong
+        seen &= clear
+    return wrong, seen

@@ -6,6 +6,7 @@ within their distance of the crease. So a comparison has several groups of point
 - random, at the scales 0.1, 1, 3 and 10: errors of any size that matter on a share of all inputs;
 - on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
 - where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
+- where an output, or a random sum of hidden neurons, is largest: a neuron of a layer above that few inputs switch;
 - on the crease of every hidden neuron: neurons that the target does not have;
 - beside these creases, at distances from 1e-8 to 1 of the point's norm: neurons merged, or turned to the wrong side;
 - far along the creases of the first layer, 3 % beside them: neurons that are really parts of deeper ones.
@@ -55,21 +56,24 @@ def comparison_points(
     on_lines: int = 0,
     far: int = 0,
     creases: bool = True,
+    extremes: bool = True,
     samples: FloatArray | None = None,
     arrays: Arrays = HOST,
 ) -> tuple[list[PointGroup], int]:
     """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
 
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
-    on_lines: on lines, and where neurons are rarely on. far: far along creases. creases: False where others were asked
-    on the creases before. samples: rows of the kind the target is for.
+    on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. creases: False where
+    others were asked on the creases before. extremes: False where answers saturate at them. samples: rows of the kind
+    the target is for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
     drawn = zip(SCALES, counts, strict=True)
     groups = [random_group(scale, domain.sample(rng, count, network.dim, scale)) for scale, count in drawn]
     rarely = rare_points(network, on_lines // 2, domain, rng)
-    on_line = line_points(network, on_lines - len(rarely), domain, rng)
-    for name, rows in (("on lines", on_line), ("rarely on", rarely)):
+    largest = extreme_points(network, on_lines // 4 if extremes else 0, domain, rng)
+    on_line = line_points(network, on_lines - len(rarely) - len(largest), domain, rng)
+    for name, rows in (("on lines", on_line), ("rarely on", rarely), ("extremes", largest)):
         groups += [PointGroup(name, rows)] if len(rows) else []
     untested = 0
     if creases:
@@ -277,13 +281,61 @@ def _climbed(
         short = sides * values[layer][np.arange(len(neurons)), neurons] <= 0
         if not short.any():
             break
-        uphill = sides[:, None] * network.weights[layer][neurons]
-        for below in reversed(range(layer)):
-            uphill = (uphill * (values[below] > 0)) @ network.weights[below]
-        sizes = np.linalg.norm(uphill, axis=1, keepdims=True)
-        uphill = np.divide(uphill, sizes, out=np.zeros_like(uphill), where=sizes > 0)
-        moved = points + farthest / steps * uphill * short[:, None]
-        lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-        inwards = np.minimum(1.0, farthest / np.maximum(lengths, 1e-300)) if domain.is_space else 1.0
-        points = np.clip(moved * inwards, domain.low, domain.high)
+        uphill = _slopes(network, values[:layer], sides[:, None] * network.weights[layer][neurons])
+        moved = points + farthest / steps * _unit_rows(uphill) * short[:, None]
+        points = _kept_near(moved, farthest, domain)
     return points
+
+
+def _kept_near(points: FloatArray, radii: FloatArray | float, domain: Domain) -> FloatArray:
+    """The points in the domain: in all of space no farther out than their radius."""
+    if not domain.is_space:
+        return np.clip(points, domain.low, domain.high)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.asarray(points * np.minimum(1.0, radii / np.maximum(lengths, 1e-300)))
+
+
+def extreme_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """So many points (n, d) where an output, of either sign, or a random sum of hidden neurons is largest.
+
+    A neuron of a layer above is such a sum. One that all random points leave on or off switches at an extreme first.
+    """
+    samples, steps = 128, 0.5 * 0.8 ** np.arange(16)  # of the radius: long ones, then short ones
+    if network.depth == 1 or not count:
+        return np.empty((0, network.dim))
+    upper, skips = _sums_of_outputs(network, count, rng)
+    starts = domain.sample(rng, samples, network.dim)
+    hidden = np.maximum(network.preactivations(starts)[-1], 0)
+    points = starts[np.argmax(upper @ hidden.T + skips @ starts.T, axis=1)]
+    radii = np.sqrt(network.dim) * np.where(np.arange(count) % 2, LINE_REACH, 1.0)[:, None]
+    best, largest = points, np.full(count, -np.inf)
+    for step in steps:
+        values = network.preactivations(points)
+        sums = (upper * np.maximum(values[-1], 0)).sum(axis=1) + (skips * points).sum(axis=1)
+        best, largest = np.where((sums > largest)[:, None], points, best), np.maximum(sums, largest)
+        uphill = _unit_rows(_slopes(network, values, upper) + skips)
+        points = _kept_near(points + step * radii * uphill, radii, domain)
+    return np.asarray(best)
+
+
+def _sums_of_outputs(network: ReLUNetwork, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Coefficients (n, h) and (n, d) of last hidden neurons and inputs: of outputs with both signs, and random ones."""
+    of_outputs = min(count // 2, 4 * network.outputs)  # each up and down, at two scales
+    which, signs = np.arange(of_outputs) // 4, np.where(np.arange(of_outputs) // 2 % 2, 1.0, -1.0)[:, None]
+    skip = np.zeros((network.outputs, network.dim)) if network.skip is None else network.skip
+    random = rng.standard_normal((count - of_outputs, network.widths[-2]))
+    upper = np.concatenate([signs * network.weights[-1][which], random])
+    return upper, np.concatenate([signs * skip[which], np.zeros((len(random), network.dim))])
+
+
+def _slopes(network: ReLUNetwork, values: list[FloatArray], upper: FloatArray) -> FloatArray:
+    """Gradients (n, d) of sums, one a row, with coefficients `upper` of the layer whose preactivations are last."""
+    for weights, below in zip(network.weights[: len(values)][::-1], values[::-1], strict=True):
+        upper = (upper * (below > 0)) @ weights
+    return upper
+
+
+def _unit_rows(rows: FloatArray) -> FloatArray:
+    """Each of length 1, or 0 where it has none."""
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, sizes, out=np.zeros_like(rows), where=sizes > 0)

@@ -92,6 +92,8 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
         if depth < network.depth - 1:
             variances = np.where(sums > -turned_on * np.sqrt(variances), variances, 0.0)
             values = np.maximum(sums, 0.0)
+    if network.skip is not None:
+        variances = variances + rows**2 @ (network.skip**2).T
     return np.asarray(np.sqrt(variances))
 
 

@@ -25,14 +25,11 @@ from reluctant.extraction.any_depth.readout import (
 from reluctant.extraction.method import Candidate, Memory, Method, StageFailed, affine_map, check_settings
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
+from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
-LIMITS = (
-    "Layers after the first are known where their creases were met. Answers were checked out to ten times the scale of "
-    "use; farther out, or on a few inputs in a thousand, a neuron may be missing. Neurons that no answer tells apart "
-    "stand as often as they are needed, so layers may be wider than the target's."
-)
+LIMITS = Notes((Diagnosis("layers-where-met"),))
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class AnyDepth(Method):
             keep(frame.lifted(without_outputs(known, oracle.outputs)))
             return mostly_explained(known, memory, rng, self.completion)
 
-        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted)
+        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted).with_both_halves()
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
@@ -114,6 +111,7 @@ def _all_layers(
 
 def _best_guess(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> ReLUNetwork:
     """The layers as they are, with the outputs that fit most answers."""
+    known = known.with_both_halves()
     rows, answers = rows_for_fit(known, memory, rng)
     return oriented_network(known, fit_readout(known, rows, answers), rows, answers)
 

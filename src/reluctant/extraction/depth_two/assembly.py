@@ -11,7 +11,6 @@ import scipy.linalg
 from reluctant.extraction.depth_two.main_pass import BaseGradients
 from reluctant.extraction.method import StageFailed
 from reluctant.fitting.least_squares import (
-    MANY_NEURONS,
     Design,
     Linearisation,
     StepRules,
@@ -22,7 +21,7 @@ from reluctant.fitting.least_squares import (
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, Array, Arrays, FloatArray
+from reluctant.numerics import DOUBLE, MANY_NEURONS, Array, Arrays, FloatArray
 from reluctant.oracles import Counting
 from reluctant.verification import HeldOutRows
 
@@ -111,14 +110,25 @@ def _room_at_feet(z: FloatArray, gram: FloatArray, lengths: FloatArray) -> Float
     return np.asarray(distance.min(axis=1))
 
 
-def refit_biases(oracle: Counting, network: ReLUNetwork, rng: np.random.Generator, share: float) -> ReLUNetwork:
-    """Fit biases anew at random inputs of the scale of use: far creases lose digits in theirs.
+def refit_biases(
+    oracle: Counting,
+    network: ReLUNetwork,
+    rng: np.random.Generator,
+    share: float,
+    *,
+    also: FloatArray | None = None,
+) -> ReLUNetwork:
+    """Fit biases anew at random inputs of the scale of use, and rows besides: far creases lose digits in theirs.
 
-    Cost: `share` rows for every m unknowns, and 10.
+    Cost: `share` rows for every m unknowns, and 10; and a row of `also` each.
     """
     h, m = network.widths[1], network.outputs
-    count = refit_rows(h, m, share)
-    rows = oracle.arrays.get(oracle.arrays.normals(rng, (count, oracle.dim)))
+    count, domain = refit_rows(h, m, share), oracle.facts.domain
+    if domain.is_space:
+        rows = oracle.arrays.get(oracle.arrays.normals(rng, (count, oracle.dim)))
+    else:
+        rows = domain.sample(rng, count, oracle.dim)
+    rows = rows if also is None else np.concatenate([rows, also])
     with oracle.stage("biases", expected=count):
         answers = oracle.query(rows)
     return _BiasFit(network, rows, answers, oracle.arrays).run()

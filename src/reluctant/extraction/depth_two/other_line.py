@@ -16,7 +16,6 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from reluctant.extraction.depth_two.crowd import SIDE_STEP, STEEPER, frame_gradients, kept_along, sure_room
-from reluctant.extraction.depth_two.main_pass import reach_of
 from reluctant.extraction.depth_two.scaffold import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork
@@ -274,7 +273,7 @@ def seen_from_another_line(
     if len(open_there) > most:
         reason = "creases of another line that are not explained"
         raise StageFailed(OTHER_LINE, reason, number=len(open_there), limit=most, partial=known)
-    badly = np.setdiff1d(_unsure_neurons(known, reach_of(known, regions.scale)), open_here)
+    badly = np.setdiff1d(_unsure_neurons(known, known.reach(regions.scale)), open_here)
     which = np.concatenate([same[badly], open_there])
     if not len(which):
         return known

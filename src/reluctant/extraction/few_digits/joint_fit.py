@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from reluctant.extraction.few_digits.extension import Extension
+from reluctant.extraction.few_digits.noisy_extension import Extension
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import find_turned, turn_terms, without_skip

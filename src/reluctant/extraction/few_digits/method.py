@@ -16,9 +16,9 @@ import numpy as np
 
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assembly import refit_biases
-from reluctant.extraction.few_digits.extension import Extension, extend
 from reluctant.extraction.few_digits.growth import LAYERS, KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
+from reluctant.extraction.few_digits.noisy_extension import Extension, extend
 from reluctant.extraction.few_digits.noisy_line import promising_lines
 from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside, short_line_noise
 from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings, lifted

@@ -47,7 +47,8 @@ class CallableOracle(Oracle):
         if not callable(function):
             raise InvalidInput.about("target", got=type(function).__name__, expected="a callable")
         self._function = function
-        self._facts = Facts(dim, UNKNOWN_OUTPUTS, kind=kind, name=name or _function_name(function))
+        name = name or getattr(function, "__qualname__", None) or type(function).__name__
+        self._facts = Facts(dim, UNKNOWN_OUTPUTS, kind=kind, name=name)
 
     @property
     def facts(self) -> Facts:
@@ -90,10 +91,6 @@ def _shaped(argument: Any) -> str:
     return f"(n, {sizes}) float arrays"
 
 
-def _function_name(function: Callable[..., object]) -> str:
-    return getattr(function, "__qualname__", None) or type(function).__name__
-
-
 def _softmax(values: FloatArray) -> FloatArray:
     powers = np.exp(values - values.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
@@ -118,6 +115,16 @@ LINK_FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
+# Gradients (n, m, d) after a link, from answers p (n, m, 1) after it and gradients before it.
+LINK_SLOPES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "identity": lambda _, slope: slope,
+    "softmax": lambda p, slope: p * (slope - (p * slope).sum(axis=1, keepdims=True)),
+    "log-softmax": lambda log_p, slope: slope - (np.exp(log_p) * slope).sum(axis=1, keepdims=True),
+    "sigmoid": lambda p, slope: p * (1 - p) * slope,
+    "tanh": lambda t, slope: (1 - t**2) * slope,
+}
+
+
 class NetworkOracle(Oracle):
     """Answers as the network does, a final softmax or sigmoid included; its weights stay behind the wall."""
 
@@ -136,6 +143,10 @@ class NetworkOracle(Oracle):
         """Evaluate the network, its link included."""
         return LINK_FUNCTIONS[self._network.link](self._network(rows))
 
+    def gradients(self, rows: FloatArray) -> FloatArray:
+        """Gradients (n, m, d), its link included."""
+        return LINK_SLOPES[self._network.link](self.answer(rows)[..., None], self._network.gradients(rows))
+
     def __repr__(self) -> str:
         return f"NetworkOracle({self._facts.name})"
 
@@ -151,7 +162,22 @@ MODULE_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
 
 
 def adapt(target: Any, options: OpenOptions) -> Oracle:
-    """The adapter of a target that is asked from here; `UnknownTarget` if there is none."""
+    """The adapter of a target that is asked from here, with its gradients if they are given."""
+    from reluctant.oracles.adapters.given_gradients import WithGradients
+
+    adapter = _adapt_values(target, options)
+    if callable(options.gradients):
+        adapter = WithGradients(adapter, options.gradients, options.output)
+    if options.gradients is not None and adapter.explained is None:
+        raise InvalidInput.about(
+            "gradients", got=f"True for {adapter.facts.name}", expected="True for a torch module or a network alone",
+            fix="Give a function: gradients=g, with g(rows) of shape (n, m, d).",
+        )  # fmt: skip
+    return adapter
+
+
+def _adapt_values(target: Any, options: OpenOptions) -> Oracle:
+    """The adapter of a target; `UnknownTarget` if there is none."""
     if isinstance(target, str | Path):
         return _adapt_name(str(target), options)
     for is_mine, adapter in ADAPTERS:
@@ -159,7 +185,7 @@ def adapt(target: Any, options: OpenOptions) -> Oracle:
             return adapter(target, options)
     raise UnknownTarget.about(
         "target", got=type(target).__name__,
-        expected="a callable, a path to .onnx or .npz, a torch module, a scikit-learn MLP or a ReLUNetwork",
+        expected="a callable, a path to .onnx or .npz, a torch module, a fitted scikit-learn model or a ReLUNetwork",
     )  # fmt: skip
 
 
@@ -171,6 +197,11 @@ def adapt_on_engine(target: Any, options: OpenOptions) -> Oracle:
         raise InvalidInput.about(
             "engine", got="one for a served model", expected="a target that is computed by whoever asks",
             fix="A server is asked from here: connections=8 keeps more requests in flight.",
+        )  # fmt: skip
+    if options.gradients is not None:
+        raise InvalidInput.about(
+            "gradients", got="some for a target on an engine", expected="them without engine=",
+            fix="Ask a target with gradients from this process.",
         )  # fmt: skip
     check_engine(options.engine)  # first: a target that cannot be sent is no matter where there is nowhere to send it
     if isinstance(target, str) and _is_module_target(target):
@@ -196,7 +227,7 @@ def _adapt_name(name: str, options: OpenOptions) -> Oracle:
         _refuse_recast(options, "a served model")
         return open_served(name, options.served, options.shape, options.kind, options.timeout)
     if _is_module_target(name):
-        return adapt(import_target(name), options)
+        return _adapt_values(import_target(name), options)
     return _adapt_file(name, options)
 
 
@@ -208,9 +239,9 @@ def _adapt_file(name: str, options: OpenOptions) -> Oracle:
             fix="Check the path.",
         )  # fmt: skip
     if path.suffix in CODE_SUFFIXES:
-        return adapt(load_code_file(path, options.trust_code), options)
+        return _adapt_values(load_code_file(path, options.trust_code), options)
     if path.suffix == ".npz":
-        return adapt(ReLUNetwork.load(path), options)
+        return _adapt_values(ReLUNetwork.load(path), options)
     if path.suffix == ".onnx":
         from reluctant.oracles.adapters.onnxruntime import OnnxOracle
 
@@ -230,10 +261,17 @@ def _is_instance_of(library: str, kind: str) -> Callable[[Any], bool]:
     return is_mine
 
 
+def _adapt_network(target: ReLUNetwork, options: OpenOptions) -> Oracle:
+    from reluctant.oracles.adapters.given_gradients import WithGradients
+
+    plain = NetworkOracle(target)
+    return WithGradients(plain, plain.gradients) if options.gradients is True else plain
+
+
 def _adapt_torch(target: Any, options: OpenOptions) -> Oracle:
     from reluctant.oracles.adapters.torch import TorchOracle
 
-    return TorchOracle(target, options.shape, options.precision)
+    return TorchOracle(target, options.shape, options.precision, gradients=options.gradients is True)
 
 
 def _adapt_sklearn(target: Any, options: OpenOptions) -> Oracle:
@@ -266,7 +304,7 @@ def _adapt_callable(target: Any, options: OpenOptions) -> Oracle:
 
 ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, OpenOptions], Oracle]]] = [
     (lambda target: isinstance(target, Oracle), _adapt_oracle),
-    (lambda target: isinstance(target, ReLUNetwork), lambda target, _: NetworkOracle(target)),
+    (lambda target: isinstance(target, ReLUNetwork), _adapt_network),
     (_is_instance_of("torch.nn.modules.module", "Module"), _adapt_torch),
     (_is_instance_of("sklearn.base", "BaseEstimator"), _adapt_sklearn),
     (callable, _adapt_callable),

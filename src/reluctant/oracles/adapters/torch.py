@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any, Literal
 
@@ -16,25 +17,27 @@ import numpy as np
 
 from reluctant._optional import require
 from reluctant.errors import InvalidInput, TargetUnavailable
-from reluctant.numerics import HOST, Arrays, FloatArray, TorchArrays
+from reluctant.numerics import FLOAT_BYTES, HOST, Arrays, FloatArray, TorchArrays, joined
 from reluctant.oracles.adapters.dispatch import call_target
-from reluctant.oracles.base import Facts, Kind, Moves, Oracle, as_answers, whole_units
+from reluctant.oracles.base import Explained, Facts, Kind, Moves, Oracle, Wrapper, as_answers, whole_units
 
 DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
 DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
 TENSORS_PER_LAYER = 3  # of a layer's width, alive at once
 PARTS_AHEAD = 8  # parts asked together, one after the other: the answers are read once
+GRADIENT_BYTES = 2**27  # of the gradients that are made together
 SHRINK_FACTOR = 8  # a batch that does not fit is asked again in so many parts
 
 
 class TorchOracle(Oracle):
-    """Asks a torch module on the device where it lives, without gradients.
+    """Asks a torch module on the device where it lives.
 
     Arguments:
         module: the model; one in training mode is copied and put into evaluation mode.
         shape: shape of one input row; None takes it from the module's first linear layer.
         precision: "float64" evaluates a copy converted to double.
         resident: keep rows and large arrays beside the module; None does so on every device but the processor.
+        gradients: answer gradients by autograd, too.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class TorchOracle(Oracle):
         shape: tuple[int, ...] | None = None,
         precision: Literal["as-served", "float64"] = "as-served",
         resident: bool | None = None,
+        gradients: bool = False,
     ) -> None:
         self._torch = require("torch", extra="torch", purpose="Asking a torch module")
         if module.training or precision == "float64":
@@ -57,6 +61,7 @@ class TorchOracle(Oracle):
         self._arrays = TorchArrays(self._device) if resident else HOST
         self._batch = self._rows_that_fit() if resident else super().batch_rows
         self._shrunk = False
+        self._gradients = gradients
 
     def _gather_facts(self) -> Facts:
         with self._torch.no_grad():
@@ -107,6 +112,24 @@ class TorchOracle(Oracle):
             return super().answer_moves(moves)
         described = moves.on(self._arrays)
         return self._in_parts(len(moves), moves.unit, lambda part: described.part(part).rows(self._arrays))
+
+    @property
+    def explained(self) -> Oracle | None:
+        """Autograd, if it was asked for."""
+        return Autograd(self) if self._gradients else None
+
+    def with_gradients(self, rows: FloatArray) -> Explained:
+        """Values and gradients of all outputs: one pass forward and one backward an output."""
+        batch = self._torch.tensor(rows, dtype=self._dtype, device=self._device, requires_grad=True)
+        raw: Any = call_target(self._module, batch.reshape(-1, *self._shape))
+        values = as_answers(self._to_numpy(raw), len(rows), self._facts.outputs)
+        columns = raw.reshape(len(rows), -1)
+        slopes = [self._slopes(columns[:, k], batch) for k in range(self._facts.outputs)]
+        return Explained(values, np.stack(slopes, axis=1))
+
+    def _slopes(self, column: Any, batch: Any) -> FloatArray:
+        found = self._torch.autograd.grad(column.sum(), batch, retain_graph=True, materialize_grads=True)[0]
+        return np.asarray(self._to_numpy(found))
 
     def _evaluate(self, batch: Any) -> FloatArray:
         return as_answers(self._to_numpy(self._asked(batch)), len(batch), self._facts.outputs)
@@ -165,6 +188,24 @@ class TorchOracle(Oracle):
 
     def __repr__(self) -> str:
         return f"TorchOracle({self._facts.name})"
+
+
+class Autograd(Wrapper):
+    """Values and gradients of a torch module."""
+
+    inner: TorchOracle
+
+    @property
+    def facts(self) -> Facts:
+        """Those of the module, with room for gradients."""
+        inner = self.inner.facts
+        return replace(inner, outputs=inner.outputs * (1 + inner.dim))
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Forward and backward, so many rows at a time that memory holds their gradients."""
+        size = max(1, GRADIENT_BYTES // (FLOAT_BYTES * self.facts.outputs))
+        parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+        return joined([self.inner.with_gradients(part).packed for part in parts])
 
 
 def _shape_of_first_layer(torch: Any, module: Any) -> tuple[int, ...]:

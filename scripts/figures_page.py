@@ -1,7 +1,7 @@
-"""Write the tables of the README from the kept results of the benchmarks.
+"""Write the tables of docs/figures.md from the kept results of the benchmarks.
 
-python scripts/readme_tables.py          writes them
-python scripts/readme_tables.py --check  exit status 1 if they are not what the results say
+python scripts/figures_page.py          writes them
+python scripts/figures_page.py --check  exit status 1 if they are not what the results say
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.results import read_results  # noqa: E402
 from marked import markdown_table, write_marked  # noqa: E402
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "figures.md"
 Row = tuple[str, ...]
 
 
@@ -46,4 +46,4 @@ def table(benchmark: str) -> str:
 
 
 if __name__ == "__main__":
-    write_marked(README, {name: table(name) for name in TABLES}, "python scripts/readme_tables.py")
+    write_marked(PAGE, {name: table(name) for name in TABLES}, "python scripts/figures_page.py")

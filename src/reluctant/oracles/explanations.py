@@ -1,0 +1,74 @@
+"""Gradients on their way through wrappers that change answers: `Rewritten`, and `DividedByInput`.
+
+A wrapper that changes answers says with `explaining` what becomes of their gradients. An interface that answers input ×
+gradient is divided by its inputs; an input that is 0 says nothing, so a row with zeros is asked a little beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
+
+
+class Rewritten(Wrapper):
+    """The gradients of a wrapper that changes answers: it asks `inner` and rewrites values and gradients together.
+
+    Arguments:
+        outer: the wrapper, whose facts these are.
+        inner: answers with gradients.
+        rewrite: what it makes of them.
+    """
+
+    def __init__(self, outer: Wrapper, inner: Oracle, rewrite: Callable[[Explained], Explained]) -> None:
+        super().__init__(inner)
+        self._outer, self._rewrite = outer, rewrite
+
+    @property
+    def facts(self) -> Facts:
+        """Those of the wrapper, with room for gradients."""
+        outer = self._outer.facts
+        return replace(outer, outputs=outer.outputs * (1 + outer.dim))
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then rewrite."""
+        return self._rewrite(Explained.unpacked(self.inner.answer(rows), rows.shape[1])).packed
+
+
+BESIDE_ZERO = 2.0**-26  # of the largest input: half the digits of float64 lie on either side of such a step
+
+
+class DividedInputs(PassThrough):
+    """A target that answers input × gradient for a gradient: answers pass, gradients are divided."""
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Divide."""
+        return DividedByInput(inner)
+
+
+class DividedByInput(Wrapper):
+    """Gradients of an explained oracle that answers input × gradient.
+
+    Inputs next to 0 are asked at a small step beside it. The answer there leads back to the row itself along its own
+    gradient, unless a crease lies between them.
+    """
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Ask beside zeros, then divide."""
+        size = np.abs(rows).max(axis=1, keepdims=True)
+        least = BESIDE_ZERO * np.where(size > 0, size, 1.0)
+        asked = np.where(np.abs(rows) < least, least, rows)
+        found = Explained.unpacked(self.inner.answer(asked), rows.shape[1])
+        slopes = found.gradients / asked[:, None]
+        return Explained(found.values + np.einsum("nmd,nd->nm", slopes, rows - asked), slopes).packed
+
+
+class Unexplained(PassThrough):
+    """The same target without its gradients, for methods that should not trust them."""
+
+    def explaining(self, inner: Oracle) -> None:
+        """There are none."""
