@@ -40,6 +40,13 @@ def test_a_seed_draws_the_same_network_again() -> None:
     np.testing.assert_array_equal(one.network(one.inputs), again.network(again.inputs))
 
 
+def test_outputs_that_are_different_constants_are_constant() -> None:
+    drawn = specimen(4700060)
+    assert drawn.network.outputs > 1
+    assert drawn.constant
+    assert not specimen(4300027).constant
+
+
 def test_the_assortment_has_every_kind() -> None:
     drawn = [specimen(seed, small=True) for seed in range(300)]
     assert {each.twist for each in drawn} > set(TWISTS)

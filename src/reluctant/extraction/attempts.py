@@ -22,7 +22,6 @@ from reluctant.domains import Domain
 from reluctant.errors import (
     BudgetExhausted,
     InvalidInput,
-    InvalidRows,
     LinkMismatch,
     NonFiniteAnswer,
     OutsideDomain,
@@ -319,7 +318,7 @@ class Extraction:
                 continue
             except OutsideDomain:
                 raise
-            except InvalidRows as failure:  # rows of NaN, from creases that are none: the method's own, and not sent
+            except InvalidInput as failure:  # rows or weights of NaN, from creases that are none: the method's own
                 failures.append(f"rows: {failure}")
                 continue
             self.take(found)
@@ -476,7 +475,7 @@ class Extraction:
                 found = self.at_use(within, wider, found)
             except OutsideDomain:
                 raise
-            except (StageFailed, NonFiniteAnswer, InvalidRows, np.linalg.LinAlgError):
+            except (StageFailed, NonFiniteAnswer, InvalidInput, np.linalg.LinAlgError):
                 return None
             if found.verification.ok:
                 return place, found
