@@ -46,15 +46,3 @@ def test_a_trained_regressor_is_recovered_at_every_seed():
     values = np.sin(data[:, 0]) + data[:, 1] * data[:, 2]
     model = regressor(hidden_layer_sizes=(20, 10), max_iter=60, tol=1.0, random_state=0).fit(data, values)
     assert all(rl.extract(model, rng=seed).ok for seed in range(5))
-
-
-def test_weights_that_are_no_numbers_are_hard_luck():
-    """A method that makes a network of NaN fails like one that finds none; the next one has its turn."""
-
-    class Nowhere(rl.Method):
-        def run(self, oracle, noise, rng, keep):
-            return rl.Candidate(rl.ReLUNetwork([np.full((1, oracle.dim), np.nan)], [np.zeros(1)]))
-
-    found = rl.extract(planted((6, 5, 1), 0), Nowhere(), rng=0, attempts=2)
-    assert found.outcome is rl.Outcome.PARTIAL
-    assert len(found.evidence["failures"]) == 2

@@ -22,6 +22,8 @@ from reluctant.domains import Domain
 from reluctant.errors import (
     BudgetExhausted,
     InvalidInput,
+    InvalidRows,
+    InvalidWeights,
     LinkMismatch,
     NonFiniteAnswer,
     OutsideDomain,
@@ -318,8 +320,8 @@ class Extraction:
                 continue
             except OutsideDomain:
                 raise
-            except InvalidInput as failure:  # rows or weights of NaN, from creases that are none: the method's own
-                failures.append(f"rows: {failure}")
+            except (InvalidRows, InvalidWeights) as failure:  # of NaN, from creases that are none: the method's own
+                failures.append(f"{failure.slug}: {failure}")
                 continue
             self.take(found)
             if found.doubt is None:
@@ -475,7 +477,7 @@ class Extraction:
                 found = self.at_use(within, wider, found)
             except OutsideDomain:
                 raise
-            except (StageFailed, NonFiniteAnswer, InvalidInput, np.linalg.LinAlgError):
+            except (StageFailed, NonFiniteAnswer, InvalidRows, InvalidWeights, np.linalg.LinAlgError):
                 return None
             if found.verification.ok:
                 return place, found
