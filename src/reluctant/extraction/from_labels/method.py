@@ -17,6 +17,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.extraction.from_labels.bent_model import BentModel
+from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
@@ -100,7 +101,8 @@ class FromLabels(Method):
             model = sharpened(search, model, exact * flat.typical)
         known, sides = _without_weak(model, search.located)
         with labels.stage("extend"):
-            whole = Extension.of(flat, known, lambda y: model_sides(model, y, sides)).run()
+            extension = Extension.of(flat, ClassModel.of_two(known), lambda at: model_sides(model, at.points, sides))
+            whole = extension.run().second()
         keep(as_network(whole))
         right = search.located.points[model_sides(model, search.located.points, sides)]
         good = flat.rows(right[:1])
@@ -121,7 +123,7 @@ def _without_weak(model: BentModel, located: LocatedPoints) -> tuple[BentModel, 
     Where they bend the boundary of the whole space they are found again.
     """
     sides: dict[int, float] = {}
-    errors = Certainty.of(model, located).directions()
+    errors = Certainty.of(model, located).directions(model.width, model.dim)
     weak = np.flatnonzero(errors > WEAK) if model.width > 1 else ()  # a crease alone leaves its direction open
     known = model
     for neuron in sorted(weak, reverse=True):
