@@ -48,6 +48,7 @@ from benchmarks import (
     survival,
     verdicts,
     wide,
+    zoo,
 )
 from benchmarks.results import Results
 from benchmarks.sweeping import Sweeping
@@ -89,6 +90,7 @@ BENCHMARKS = {
     "span-figures": span_figures.main,
     "experiments": experiments.main,
     "wide": wide.main,
+    "zoo": zoo.main,
 }
 
 

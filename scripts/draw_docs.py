@@ -11,9 +11,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from reluctant.extraction.any_position.accuracy import points_to_see
+from reluctant.extraction.any_position.line_search import line_through
 from reluctant.geometry import DistanceNoise, Lines, LineSearch, scan_lines
-from reluctant.learning.accuracy import points_to_see
-from reluctant.learning.line_search import line_through
 from reluctant.networks import ReLUNetwork
 from reluctant.report import search_svg
 from reluctant.testing import planted

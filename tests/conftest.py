@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import runpy
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 CLUSTER_FILES = ("dask", "engine", "test_reproduction", "test_doc_examples")  # parts of their names
+ROOT = Path(__file__).parents[1]
+LONG_FOLDERS = ("extraction", "audit", "cli", "report", "oracles", "docs", "papers", "learning")  # by time for a file
+# Folders whose tests are about the engine. With --cov, branches are counted in these alone: pages, commands and whole
+# audits run through much of it, and would be slower for being counted.
+ENGINE_FOLDERS = (
+    "adversarial", "defenses", "engines", "extraction", "fitting", "geometry", "interface", "learning", "networks",
+    "numerics", "oracles", "span", "verification",
+)  # fmt: skip
 DEFAULT_SEEDS = (0,)
 ALL_SEEDS = range(100)
 
@@ -18,6 +29,18 @@ CLOCKS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, max_examples=40, **CLOCKS)
 settings.register_profile("explore", max_examples=1000, **CLOCKS)
 settings.load_profile("ci")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files go first, so that all processes end together; what is not about the engine is not counted."""
+    items.sort(key=lambda item: LONG_FOLDERS.index(_folder(item)) if _folder(item) in LONG_FOLDERS else len(items))
+    for item in items:
+        if _folder(item) not in ENGINE_FOLDERS:
+            item.add_marker("no_cover")
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(ROOT / "tests").parts[0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -30,6 +53,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = super()._split_scope(nodeid)
             return "cluster" if any(word in file for word in CLUSTER_FILES) else file
 
+    config.option.loadscopereorder = False  # by number of tests, which says little about their time
     return OneCluster(config, log)
 
 
@@ -55,6 +79,24 @@ def short_training() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
+    """Run a program of `scripts/` in this process; its exit status is given back, or what it says instead of one."""
+
+    def run(name: str, *arguments: str) -> object:
+        path = ROOT / "scripts" / name
+        monkeypatch.setattr(sys, "argv", [str(path), *arguments])
+        monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
+        monkeypatch.chdir(ROOT)
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as end:
+            return end.code or 0
+        return 0
+
+    return run
+
+
 PATIENCE_SECONDS = 180.0  # a cluster on a busy machine: to start, to connect, to be whole again after a kill
 
 
@@ -66,11 +108,17 @@ def patience() -> float:
 
 @pytest.fixture(scope="session")
 def patient_dask() -> Iterator[None]:
-    """No connection of dask is given up because the machine is busy."""
+    """No connection of dask is given up because the machine is busy, and a cluster that waits costs next to nothing."""
     import dask
 
     limits = {f"distributed.comm.timeouts.{what}": f"{PATIENCE_SECONDS:g}s" for what in ("connect", "tcp")}
-    with dask.config.set(limits):
+    # Statistics of dask's own, by default taken every 10 to 500 ms in every process for as long as the cluster lives.
+    idle = {
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "10s",
+    }
+    with dask.config.set({**limits, **idle}):
         yield
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reluctant.estimation import Estimate, estimate
     from reluctant.extraction import (
         AnyDepth,
+        AnyPosition,
         Candidate,
         DepthThree,
         DepthTwo,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnyDepth",
+    "AnyPosition",
     "Audit",
     "Candidate",
     "ClippedInputs",
@@ -121,6 +123,7 @@ __all__ = [
 
 _HOMES = {
     "AnyDepth": "extraction",
+    "AnyPosition": "extraction",
     "Audit": "audit",
     "Candidate": "extraction",
     "ClippedInputs": "defenses",

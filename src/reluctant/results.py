@@ -136,6 +136,12 @@ class Ended(ABC):
         return self.outcome.diagnosis if self.reason is None else self.reason
 
     @property
+    def link_found(self) -> Diagnosis | None:
+        """That the answers were read through a link which nobody gave; None where they were not."""
+        link = self.evidence.get("link")
+        return None if link is None else Diagnosis("link-found", {"link": link, "percent": "percent" in self.evidence})
+
+    @property
     @abstractmethod
     def ok(self) -> bool:
         """True only if the method reached what it promises, and checked it."""
@@ -230,7 +236,7 @@ class Result(Ended):
         network, own = self.network, self.evidence.get("own link")
         assert network is not None
         if own is None:
-            return network.before_link(written_link(link))
+            return network.before_link(written_link(self.evidence.get("link", link)))
         return ReLUNetwork(network.weights, network.biases, network.skip, own)
 
     def to_dict(self) -> dict[str, Any]:

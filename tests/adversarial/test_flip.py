@@ -212,7 +212,7 @@ def test_probabilities_without_a_link_get_the_advice(outputs):
         values = np.clip(rows.sum(axis=1, keepdims=True), -2, 2) * np.linspace(0.5, 1, outputs) + 3 * np.arange(outputs)
         return 1 / (1 + np.exp(-values)) if outputs == 1 else softmax(values)
 
-    flip = rl.flip_sign(rl.open_oracle(target, dim=4), np.full(4, 0.3))
+    flip = rl.flip_sign(rl.open_oracle(target, dim=4, link="none"), np.full(4, 0.3))
     assert flip.outcome is rl.Outcome.NOT_FLIPPED
     advised = [remedy.options for remedy in flip.diagnosis.remedies]
     assert advised == ([{"threshold": 0.5}, {"link": "sigmoid"}] if outputs == 1 else [{"link": "softmax"}])

@@ -74,7 +74,7 @@ def test_the_largest_probability_alone_trains_a_copy(record):
     assert found.training.held_out.error < 1e-4
     assert list(found.verdict.leaks) == ["approximable"]
     assert step(found, "extraction").state == "skipped"
-    assert found.interface.top_classes == TopClasses(1, 3)
+    assert found.interface.top_k == TopClasses(1, 3)
 
 
 def test_nan_for_what_is_not_told_is_taken_as_0():

@@ -84,7 +84,7 @@ def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):
     found = record(lambda x: np.round(softmax(x), 7), 6, steps=["health", "extraction", "learning"])
     assert found.learning.outcome == "out-of-reach"
     assert (why(found, "learning"), fields(found, "learning")) == ("out-of-reach", {"saturates": True})
-    assert (found.served.decimals, found.interface.behind.decimals) == (7, 7)
+    assert (found.served.decimals, found.interface.raw.decimals) == (7, 7)
     assert found.served.largest_scale != found.interface.largest_scale
 
 
@@ -94,7 +94,7 @@ def test_a_sigmoid_is_looked_behind_or_not_settled(record, outputs, monkeypatch)
     behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"])
     assert (behind.target.link, behind.target.link_found) == ("sigmoid", True)
     assert "extractable" in behind.verdict.leaks
-    monkeypatch.setattr(interface_steps, "_likely_link", lambda oracle, served, seed: None)
+    monkeypatch.setattr(interface_steps, "likely_link", lambda oracle, served, rng: None)
     found = record(lambda x: expit(network(x)), 6, steps=["health", "extraction", "learning"])
     assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
     assert found.verdict.level == "unknown"

@@ -26,14 +26,14 @@ INPUTS = np.random.default_rng(3).standard_normal((200, 6))
 @pytest.fixture(scope="module")
 def swept():
     """An audit with the sweep, and how many rows its target had answered when the sweep began and ended."""
-    target = Rows(NETWORK)
+    target = Rows(planted((4, 3, 3)))
     begun = []
 
     def watch(what, done, of, doing):
         if what == "defenses" and doing:
             begun.append(target.seen)
 
-    with open_oracle(target, dim=6) as oracle:
+    with open_oracle(target, dim=4) as oracle:
         found = audit(oracle, watch=watch, steps=["health", "span", "extraction", "defenses"])
     return found.record, begun, target.seen
 
@@ -173,7 +173,7 @@ def test_one_defense_that_fails_does_not_cost_the_others():
                 raise RuntimeError("broken")
             return super().answer(rows)
 
-    copy, tried = Strange(planted((3, 2, 1))), ("span", "extract", "learn")
+    copy, tried = Strange(planted((3, 2, 1))), ("span", "extract")
     found = sweep(StandIn(copy, StandsFor.FILE, INPUTS[:, :3]), seconds=20, methods=tried)
     assert (found.failed[0].defense, found.failed[0].error) == ("none", "RuntimeError")
     assert len(found.rows) == 6

@@ -136,11 +136,11 @@ def test_copies_are_measured_on_inputs_that_no_method_drew():
 
 def test_a_part_of_a_network_is_told(record):
     """Extraction without the rows to end: its first layer is known, and confirmed by questions."""
-    deep = planted((5, 20, 20, 20, 20, 2))
-    found = record(deep, steps=["health", "extraction", "part"], budget=30_000)
+    deep = planted((5, 10, 10, 10, 10, 2))
+    found = record(deep, steps=["health", "extraction", "part"], budget=20_000)
     assert found.recovered is None
-    assert found.part.confirmed == found.part.neurons == 20
-    assert found.part.weights == 20 * 6
+    assert found.part.confirmed == found.part.neurons == 10
+    assert found.part.weights == 10 * 6
     assert found.verdict.level == "unknown"
     assert "partial" not in reasons(found.verdict)
     assert found.verdict.confidence == "unsettled"

@@ -109,7 +109,7 @@ def test_a_student_of_few_levels_has_labels() -> None:
 
 
 def test_what_bends_at_bounds_is_no_part_also_when_rows_run_out() -> None:
-    found = audit(rl.open_oracle(clipped, dim=8), budget=30_000, steps=["health", "extraction", "part"])
+    found = audit(rl.open_oracle(clipped, dim=8), budget=10_000, steps=["health", "extraction", "part"])
     assert found.known.extraction.outcome is rl.Outcome.OUT_OF_BUDGET
     assert found.known.part is None
     assert found.known.needed_rows is None

@@ -65,7 +65,7 @@ def test_a_target_that_is_not_open_has_a_record():
         ({"schema": "reluctant-audit/1"}, "reluctant-audit/1"),
         ({}, "schema None"),
         ([], "schema None"),
-        ({"schema": "reluctant-audit/3"}, "missing required field"),
+        ({"schema": "reluctant-audit/4"}, "missing required field"),
     ],
 )
 def test_other_records_are_refused(wrong, said):

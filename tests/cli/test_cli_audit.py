@@ -86,6 +86,29 @@ def test_fail_on(leak, status, command, npz):
     assert ended.out.count(f"Found, so --fail-on does not pass: {leak}.") == status
 
 
+def test_every_format_beside_the_page(command, npz, folder):
+    """The record, the findings and the tests: what the gate says, they say."""
+    formats = [word for name in ("html", "json", "sarif", "junit") for word in ("--format", name)]
+    ended = command("audit", npz, *REBUILT, *formats, "-o", folder / "a.sarif", "--fail-on", "extractable")
+    assert ended.status == 1
+    assert sorted(each.name for each in folder.glob("a.*")) == ["a.html", "a.json", "a.sarif", "a.xml"]
+    record = read(folder / "a.json")
+    assert (record["target"]["location"], record["gates"]) == (str(npz), ["extractable"])
+    assert (record["repeat"]["record"], record["repeat"]["page"]) == (str(folder / "a.json"), str(folder / "a.html"))
+    log = json.loads((folder / "a.sarif").read_text())
+    assert log["runs"][0]["results"][0]["ruleId"] == "extractable"
+    assert '<failure type="extractable"' in (folder / "a.xml").read_text()
+    again = command("report", folder / "a.json", "--format", "sarif", "-o", folder / "again.sarif")
+    assert again.status == 0
+    assert json.loads((folder / "again.sarif").read_text()) == log
+
+
+def test_a_format_alone_has_the_ending_of_its_own(command, npz, folder):
+    assert command("audit", npz, *only("health"), "-q", "--format", "junit").status == 0
+    assert (folder / "report.xml").is_file()
+    assert not (folder / "report.html").exists()
+
+
 def test_fail_on_does_not_pass_what_is_not_settled(command, npz):
     ended = command("audit", npz, *QUICK, "--fail-on", "extractable", "--seconds", 1e-9)
     assert ended.status == 1
@@ -261,7 +284,9 @@ def target(x):
 """
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_it_with_a_report(sent, status, main, folder, patience):
     (folder / "slow.py").write_text(HANGING)
     arguments = ["audit", "slow:target", "--dim", "5", "--json", "audit.json"]

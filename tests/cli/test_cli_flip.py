@@ -104,14 +104,14 @@ def test_two_decimals_flip_without_a_network(flip):
 
 
 def test_a_probability_names_both_ways_to_read_it(flip):
-    ended = flip("chance")
+    ended = flip("chance", "--link", "none")
     assert ended.status == 1
     assert "--threshold 0.5" in ended.out
     assert "--link sigmoid" in ended.out
     assert "--steps" not in ended.out
 
 
-@pytest.mark.parametrize("more", [("--threshold", "0.5"), ("--link", "sigmoid")])
+@pytest.mark.parametrize("more", [("--threshold", "0.5"), ("--link", "sigmoid"), ()])
 def test_both_ways_flip_it(flip, more):
     ended = flip("chance", *more)
     assert ended.status == 0

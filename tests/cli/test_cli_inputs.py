@@ -49,7 +49,7 @@ def test_the_verdict_is_printed_where_its_page_cannot_be_written(command, npz, f
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("reluctant.report.page.write_text", full)
+    monkeypatch.setattr("reluctant.report.formats.write_text", full)
     ended = command("audit", npz, "-o", folder / "report.html", "--skip", "defenses", "--budget", 2000)
     assert ended.status == 2
     assert "parameters" in ended.out

@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
+from sweeps import sweep
 
 # Answers its first calls at once, says so in a file, and then hangs: the signal comes at a known place.
 HANGING = """
@@ -23,27 +26,30 @@ def target(x):
     calls += 1
     if calls > 4 and not Path("mended").exists():
         Path("hanging").touch()
-        time.sleep(60)
+        time.sleep(600)
     return np.maximum(x @ W.T + 0.3, 0).sum(axis=1)
 """
 
-PATIENCE = 20.0
 
-
-def interrupt(main: list[str], folder: Path, *arguments: str, by: int = signal.SIGINT) -> tuple[int, str, str]:
+@pytest.fixture
+def interrupt(main: list[str], folder: Path, patience: float) -> Callable[..., tuple[int, str, str]]:
     """Start the command, wait until its target hangs, send Ctrl-C or another signal."""
-    process = subprocess.Popen(
-        [*main, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        end = time.monotonic() + PATIENCE
-        while not (folder / "hanging").exists() and time.monotonic() < end:
-            time.sleep(0.02)
-        process.send_signal(by)
-        out, err = process.communicate(timeout=PATIENCE)
-    finally:
-        process.kill()
-    return process.returncode, out, err
+
+    def interrupted(*arguments: str, by: int = signal.SIGINT) -> tuple[int, str, str]:
+        process = subprocess.Popen(
+            [*main, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            end = time.monotonic() + patience
+            while not (folder / "hanging").exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            process.send_signal(by)
+            out, err = process.communicate(timeout=patience)
+        finally:
+            process.kill()
+        return process.returncode, out, err
+
+    return interrupted
 
 
 @pytest.fixture
@@ -53,9 +59,9 @@ def health(folder: Path) -> tuple[str, ...]:
     return ("health", "slow:target", "--dim", "5")
 
 
-def test_ctrl_c_keeps_the_transcript_and_the_next_run_replays(health, main, folder, process):
+def test_ctrl_c_keeps_the_transcript_and_the_next_run_replays(health, interrupt, folder, process):
     kept = (*health, "--transcript", "kept")
-    status, out, err = interrupt(main, folder, *kept)
+    status, out, err = interrupt(*kept)
     assert (status, out) == (130, "")
     assert "Those that were answered are kept in kept; run the same command again to go on." in err
     assert "Traceback" not in err
@@ -65,14 +71,14 @@ def test_ctrl_c_keeps_the_transcript_and_the_next_run_replays(health, main, fold
     assert "health: 102 rows asked, 48 sent, 54 replayed" in ended.err
 
 
-def test_ctrl_c_without_a_transcript_says_what_to_do_next_time(health, main, folder):
-    status, out, err = interrupt(main, folder, *health)
+def test_ctrl_c_without_a_transcript_says_what_to_do_next_time(health, interrupt):
+    status, out, err = interrupt(*health)
     assert (status, out) == (130, "")
     assert "They are not kept; next time give --transcript DIR." in err
 
 
-def test_sigterm_is_treated_like_ctrl_c(health, main, folder):
-    status, out, err = interrupt(main, folder, *health, "--transcript", "kept", by=signal.SIGTERM)
+def test_sigterm_is_treated_like_ctrl_c(health, interrupt):
+    status, out, err = interrupt(*health, "--transcript", "kept", by=signal.SIGTERM)
     assert (status, out) == (143, "")
     assert "run the same command again to go on." in err
     assert "Traceback" not in err
@@ -120,12 +126,20 @@ def target(x):
 """
 
 
-@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
-@pytest.mark.parametrize("meeting", ["met_by_finalizer", "met_by_weak_reference", "met_by_callback"])
-def test_a_signal_that_python_swallows_ends_the_command(meeting, name, status, folder, process):
+STATUS = {"SIGINT": 130, "SIGTERM": 143}
+MEETINGS = ["met_by_finalizer", "met_by_weak_reference", "met_by_callback"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meeting"),
+    sweep(
+        product(STATUS, MEETINGS), fast=[("SIGINT", "met_by_finalizer"), ("SIGTERM", "met_by_callback")], arguments=2
+    ),
+)
+def test_a_signal_that_python_swallows_ends_the_command(meeting, name, folder, process):
     (folder / "slow.py").write_text(SWALLOWING.format(meeting=meeting, signal=name))
     ended = process("health", "slow:target", "--dim", "3")
-    assert ended.status == status
+    assert ended.status == STATUS[name]
     assert "Stopped after" in ended.err
     assert "Traceback" not in ended.err
     assert (folder / "went-on").exists()

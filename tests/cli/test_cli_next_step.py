@@ -55,18 +55,16 @@ def said_next(module, command):
 @pytest.mark.parametrize(
     ("verb", "attribute", "expected"),
     [
-        ("learn", "sigmoid", ["extract", *SIGMOID]),
-        ("learn", "softmax", ["extract", *SOFTMAX]),
-        ("learn", "percent", ["extract", *SIGMOID, "--percent"]),
+        ("learn", "sigmoid", ["extract"]),
+        ("learn", "softmax", ["extract"]),
+        ("learn", "percent", ["extract"]),
         ("learn", "labels", ["audit"]),
         ("learn", "rounded", ["audit"]),
         ("learn", "near", ["audit"]),
         ("learn", "nan", ["extract", "--domain", "LOW,HIGH"]),
-        ("extract", "sigmoid", ["extract", *SIGMOID]),
         ("extract", "single", ["audit"]),
         ("extract", "labels", ["audit"]),
         ("extract", "nan", ["extract", "--domain", "LOW,HIGH"]),
-        ("span", "softmax", ["span", *SOFTMAX]),
         ("span", "labels", ["span", "--labels"]),
         ("span", "rounded", ["span", "--labels"]),
         ("health", "percent", ["extract", *SIGMOID, "--percent"]),
@@ -77,9 +75,22 @@ def test_the_next_command_is_named_whole(verb, attribute, expected, said_next):
     assert said_next(verb, attribute) == expected
 
 
+@pytest.mark.parametrize("verb", ["extract", "span"])
+def test_a_link_that_was_ruled_out_is_what_to_try_next(verb, said_next):
+    assert said_next(verb, "softmax", "--link", "none") == [verb, *SOFTMAX]
+
+
+def test_a_link_found_by_itself_is_said_and_written(module, command, folder):
+    target, copy = f"{module(SOURCE)}:sigmoid", folder / "copy.onnx"
+    ended = command("extract", target, "--dim", 5, "-o", copy)
+    assert ended.status == 0
+    assert "values were read through a sigmoid that nobody gave" in ended.out
+    assert command("verify", target, copy, "--dim", 5).status == 0
+
+
 def test_options_that_were_given_stay(said_next):
     given = ["--budget", "5000", "--transcript", "kept", "--seed", "3"]
-    assert said_next("learn", "sigmoid", *given, "--json", "r.json") == ["extract", *given, *SIGMOID]
+    assert said_next("learn", "sigmoid", *given, "--json", "r.json") == ["extract", *given]
     assert said_next("learn", "sigmoid", *SIGMOID) == ["extract", *SIGMOID]
     assert said_next("extract", "rounded", *SOFTMAX) == ["audit"]  # it is to be trained on without the link
 
@@ -113,7 +124,7 @@ def test_a_range_that_a_server_answered_is_in_the_command(command, short_pauses)
 def test_quiet_says_nothing_of_it(module, command):
     ended = command("learn", f"{module(SOURCE)}:sigmoid", "--dim", 5, "-q")
     assert ended.err == ""
-    assert "--link sigmoid" in ended.out
+    assert "read through a sigmoid that nobody gave" in ended.out
 
 
 def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):
@@ -123,5 +134,5 @@ def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):
 
 
 def test_the_file_to_write_stays_where_the_next_command_writes_one_of_its_kind(said_next):
-    assert said_next("learn", "sigmoid", "-o", "copy.npz") == ["extract", *SIGMOID, "-o", "copy.npz"]
+    assert said_next("learn", "sigmoid", "-o", "copy.npz") == ["extract", "-o", "copy.npz"]
     assert said_next("extract", "rounded", *SOFTMAX, "-o", "copy.npz") == ["audit"]

@@ -18,7 +18,6 @@ from reluctant.testing.server import Fault, ModelServer, at
 
 NETWORK = planted((6, 5, 2), 1)
 SECRET = "s3cr3t-t0ken-0123456789"
-PATIENCE = 30.0
 
 
 def test_a_served_model_is_extracted(command, folder, monkeypatch):
@@ -157,18 +156,18 @@ def test_the_network_is_written_with_its_link(link, command, folder):
     assert command("verify", "model.npz", "copy.onnx", "--link", link, "--domain=-1,1").status == 0
 
 
-def test_ctrl_c_keeps_what_a_served_model_has_answered(main, folder):
+def test_ctrl_c_keeps_what_a_served_model_has_answered(main, folder, patience):
     slow = at(dict.fromkeys(range(6, 1000), Fault.SLOW))
     with ModelServer(NETWORK, 6, outputs=2, faults=slow) as server:
         server.slowness = 60.0
         arguments = ["extract", server.url, "--transcript", "kept", "--batch", "16"]
         process = subprocess.Popen([*main, *arguments], cwd=folder, stderr=subprocess.PIPE, text=True)
         try:
-            end = time.monotonic() + PATIENCE
+            end = time.monotonic() + patience
             while server.questions < 7 and time.monotonic() < end:
                 time.sleep(0.02)
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=PATIENCE)
+            _, err = process.communicate(timeout=patience)
         finally:
             process.kill()
     assert process.returncode == 130

@@ -179,9 +179,9 @@ def test_another_seed_on_a_transcript_is_status_2(command, npz, folder):
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (("health", "network.npz"), 0),
+        pytest.param(("health", "network.npz"), 0, marks=pytest.mark.slow),
         (("health", "network.npz", "--budget", "50"), 1),
-        (("health", "missing.onnx"), 2),
+        pytest.param(("health", "missing.onnx"), 2, marks=pytest.mark.slow),
         (("--version",), 0),
     ],
     ids=["done", "failed", "bad input", "version"],

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_map_is_the_one_of_the_code():
-    done = subprocess.run([sys.executable, "scripts/draw_architecture.py", "--check"], cwd=ROOT, check=False)
-    assert done.returncode == 0, "run: python scripts/draw_architecture.py"
+def test_the_map_is_the_one_of_the_code(script):
+    assert script("draw_architecture.py", "--check") == 0, "run: python scripts/draw_architecture.py"
 
 
 def test_every_place_named_for_a_change_exists():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -13,10 +11,8 @@ GPU = ROOT / "benchmarks" / "gpu-h200.txt"
 KEPT = ROOT / "benchmarks" / "results" / "gpu.json"
 
 
-def test_they_are_what_the_results_say():
-    command = [sys.executable, str(ROOT / "scripts" / "measured_points.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
+def test_they_are_what_the_results_say(script):
+    assert script("measured_points.py", "--check") == 0
 
 
 def test_the_gpu_points_are_those_of_the_stored_output():
@@ -32,7 +28,5 @@ def test_the_gpu_points_are_those_of_the_stored_output():
             assert min(costs) <= row["cost"] <= row["cost_max"] == max(costs)
 
 
-def test_the_tables_of_the_page_are_what_the_model_says():
-    command = [sys.executable, str(ROOT / "scripts" / "estimate_tables.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
+def test_the_tables_of_the_page_are_what_the_model_says(script):
+    assert script("estimate_tables.py", "--check") == 0

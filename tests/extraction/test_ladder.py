@@ -21,7 +21,12 @@ def one_layer_seen(monkeypatch):
 def test_any_depth_is_tried_after_one_hidden_layer():
     found = rl.extract(planted((10, 6, 4, 1), 0), rng=0)
     assert found.ok
-    assert [each.method for each in found.evidence["attempts"].entries] == [*["DepthTwo"] * 3, "AnyDepth"]
+    assert [each.method for each in found.evidence["attempts"].entries] == [
+        "DepthTwo",
+        "DepthTwo",
+        "AnyPosition",
+        "AnyDepth",
+    ]
 
 
 def test_what_was_tried_is_told_with_its_rows():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.domains import Domain
@@ -26,7 +27,22 @@ def with_ridge(seed: int) -> rl.ReLUNetwork:
     return rl.ReLUNetwork(weights, [np.concatenate([b, [WIDE - place, -place, -WIDE - place]]), np.zeros(1)])
 
 
-@pytest.mark.parametrize("seed", [3, 5, 9, 11])
+@pytest.mark.parametrize("seed", sweep([3, 9], fast=[9]))
+def test_lines_through_unexplained_points_find_the_ridge(seed: int) -> None:
+    true = with_ridge(seed)
+    found = rl.extract(true, rng=seed)
+    assert found.ok
+    assert found.network.widths == true.widths
+    assert found.evidence["attempts"].entries[-1].method == "AnyPosition"
+
+
+def test_two_hidden_layers_are_not_explained_by_one() -> None:
+    found = rl.extract(planted((8, 6, 5, 1), 0), rl.AnyPosition(), rng=0, attempts=1)
+    assert found.outcome is rl.Outcome.PARTIAL
+    assert found.evidence["attempts"].entries[0].stage == "lines"
+
+
+@pytest.mark.parametrize("seed", sweep([3, 5, 9, 11], fast=[5]))
 def test_a_network_without_the_ridge_is_not_ok(seed: int) -> None:
     true = with_ridge(seed)
     found = rl.extract(true, rng=seed)

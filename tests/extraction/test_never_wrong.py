@@ -18,6 +18,7 @@ from reluctant.testing.faults import Dying, noisy
 LARGEST_ERROR = 1e-6
 SLOW_FAMILIES = {
     "biases about 1e+06",  # the ladder is climbed to its end before they are refused
+    "output weights × 1e-09",  # so is this one
     "near-parallel 1e-06, opposite sign, 5 outputs",
     "near-parallel 1e-08, opposite sign, 5 outputs",
 }
@@ -45,7 +46,7 @@ def test_harmless_degeneracies_are_recovered(family: str) -> None:
 
 
 @pytest.mark.parametrize("sign", ["same", "opposite"])
-@pytest.mark.parametrize("distance", ["0.01", "0.0001", "1e-06", "1e-08"])
+@pytest.mark.parametrize("distance", sweep(["0.01", "0.0001", "1e-06", "1e-08"], fast=["0.01", "1e-06"]))
 def test_nearly_parallel_neurons_are_told_apart_or_one(distance: str, sign: str, seed: int) -> None:
     true = DEGENERATE[f"near-parallel {distance}, {sign} sign"](900 + seed)
     result = rl.extract(rl.open_oracle(true), rng=seed)
@@ -114,7 +115,7 @@ def test_three_layers_are_not_taken_for_two(widths: tuple[int, ...]) -> None:
 SHY_LAYERS = [((2, 2, 4, 1), 3), ((2, 2, 4, 1), 1000), ((2, 3, 2, 1), 1059), ((3, 2, 2, 1), 1047)]
 
 
-@pytest.mark.parametrize(("widths", "network"), SHY_LAYERS)
+@pytest.mark.parametrize(("widths", "network"), sweep(SHY_LAYERS, fast=SHY_LAYERS[2:], arguments=2))
 def test_a_few_deeper_neurons_are_not_taken_for_one_layer(widths: tuple[int, ...], network: int) -> None:
     rng = np.random.default_rng(network)
     shapes = list(zip(widths[1:], widths[:-1], strict=True))
@@ -173,7 +174,7 @@ def test_dying_target_is_an_outcome_and_resumes(tmp_path: Path) -> None:
 def test_opposite_pairs_with_several_outputs_are_right_or_refused(
     widths: tuple[int, int, int], distance: float, seed: int
 ) -> None:
-    for k in range(4):
+    for k in range(2):
         plain = planted(widths, 10 * seed + k)
         (w, a), (b, c) = (part.copy() for part in plain.weights), (part.copy() for part in plain.biases)
         rng = np.random.default_rng(k)

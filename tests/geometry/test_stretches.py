@@ -18,10 +18,10 @@ NOISE = DistanceNoise(near=5e-16, growth=5e-16)
 CROWD = (20, 2500, 1)
 
 
-def searched(network, seed: int, watch=None) -> Scan:
+def searched(network, seed: int) -> Scan:
     rng = np.random.default_rng(seed)
     lines = Lines.random(rng, 2, network.dim)
-    return scan_lines(network, lines, NOISE, rng, watch=watch)
+    return scan_lines(network, lines, NOISE, rng)
 
 
 def test_a_crowd_is_found_as_without_stretches(seed, monkeypatch) -> None:
@@ -36,14 +36,6 @@ def test_a_crowd_is_found_as_without_stretches(seed, monkeypatch) -> None:
     assert not found.open.any()
     np.testing.assert_allclose(found.creases.t, whole.creases.t, rtol=1e-9, atol=1e-9)
     assert abs(len(found.samples) - len(whole.samples)) < 0.002 * len(whole.samples)
-
-
-def test_whole_lines_are_shown_once_a_round(seed) -> None:
-    shown: list[Scan] = []
-    end = searched(planted(CROWD, seed, bias=0.5), seed, watch=shown.append)
-    counts = [len(scan.samples) for scan in shown]
-    assert counts == np.cumsum(np.bincount(end.samples.round)).tolist()
-    assert all(set(scan.samples.line) == {0, 1} for scan in shown)
 
 
 def test_pairs_and_checks_are_numbered_once(seed) -> None:

@@ -15,7 +15,8 @@ def test_a_healthy_target_in_words(seed):
     health = check_health(open_oracle(network(seed)))
     assert [each.slug for each in health.findings()] == ["shape", "deterministic", "digits", "noise-floor"]
     assert health.diagnosis is None
-    assert str(health).splitlines() == [str(each) for each in health.findings()]
+    assert [each.slug for each in health.prospects] == ["exact-weights"]
+    assert str(health).splitlines() == [str(each) for each in (*health.findings(), *health.prospects)]
 
 
 def test_a_refusal_says_what_to_try(seed):

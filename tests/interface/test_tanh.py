@@ -84,7 +84,7 @@ def test_the_network_before_a_tanh_is_recovered(network):
     assert found.ok
     rows = np.random.default_rng(1).standard_normal((200, 6))
     np.testing.assert_allclose(found.network(rows), network(rows), rtol=0, atol=1e-9)
-    assert "probabilit" not in f"{found.evidence['reach']} {found.evidence['verification']}"
+    assert "probabilit" not in str(found.evidence["verification"])
 
 
 @pytest.mark.parametrize("decimals", [2, 6])

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reluctant.geometry import DistanceNoise
-from reluctant.learning.accuracy import (
+from reluctant.extraction.any_position.accuracy import (
     IN_STRIPS,
     MORE_IN_STRIPS,
     CreaseSamples,
@@ -17,8 +16,9 @@ from reluctant.learning.accuracy import (
     measure_accuracy,
     near_creases,
 )
-from reluctant.learning.crease_planes import CreasePlanes
-from reluctant.learning.models import draw_sample, fit_outputs, prune
+from reluctant.extraction.any_position.crease_planes import CreasePlanes
+from reluctant.extraction.any_position.models import draw_sample, fit_outputs, prune
+from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted, relative_square_error
 from reluctant.testing.families import cancelling_clusters

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reluctant.errors import InvalidInput
-from reluctant.learning import models
+from reluctant.extraction.any_position import models
 from reluctant.networks import ReLUNetwork
 from reluctant.papers import learning_algorithms
 from reluctant.papers.learning_theory import Constants, Magnitude, affine_error

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reluctant.extraction.any_position.crease_planes import CreasePlanes, follow_planes
+from reluctant.extraction.any_position.line_search import LineReader, line_through
 from reluctant.geometry import DistanceNoise
-from reluctant.learning.crease_planes import CreasePlanes, follow_planes
-from reluctant.learning.line_search import LineReader, line_through
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted
 from reluctant.testing.families import bump

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.learning.accuracy import NEAR_DENSITY, points_to_see, remaining_risk
+from reluctant.extraction.any_position.accuracy import NEAR_DENSITY, points_to_see, remaining_risk
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, in_float32, planted, relative_square_error
 from reluctant.testing.families import bump

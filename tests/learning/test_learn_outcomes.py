@@ -7,7 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput, NotRecovered
-from reluctant.learning.accuracy import points_to_see
+from reluctant.extraction.any_position.accuracy import points_to_see
 from reluctant.learning.learner import most_rows
 from reluctant.testing import WORST_CASE, planted, relative_square_error
 from reluctant.testing.faults import Dying, in_float32, noisy, rounded
@@ -37,7 +37,7 @@ def test_an_accuracy_out_of_reach_is_named_with_the_best_network(true, target):
     ("target", "outcome"),
     [
         (lambda x: (x[:, 0] > 0).astype(float), rl.Outcome.PIECEWISE_CONSTANT),
-        (lambda x: np.tanh(x[:, 0]), rl.Outcome.NOT_PIECEWISE_LINEAR),
+        (lambda x: np.sin(x[:, 0]), rl.Outcome.NOT_PIECEWISE_LINEAR),
         (lambda x: np.random.default_rng(len(x)).standard_normal(len(x)), rl.Outcome.TOO_NOISY),
     ],
     ids=["labels", "smooth", "noise"],

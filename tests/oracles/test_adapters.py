@@ -463,13 +463,34 @@ def test_sklearn_float64_is_real(kind: str, link: Callable[[Any], Any]) -> None:
     assert model.coefs_[0].dtype == np.float32
 
 
-def test_sklearn_model_must_be_a_fitted_mlp() -> None:
+def test_sklearn_model_must_be_fitted() -> None:
     from sklearn.linear_model import LinearRegression
     from sklearn.neural_network import MLPRegressor
+    from sklearn.preprocessing import StandardScaler
 
-    for model in (MLPRegressor(), LinearRegression()):
-        with pytest.raises(InvalidInput, match=rf"^target: got {type(model).__name__}.*, expected a fitted MLP"):
+    for model in (MLPRegressor(), LinearRegression(), StandardScaler().fit(ROWS)):
+        with pytest.raises(InvalidInput, match=rf"^target: got {type(model).__name__}, expected a fitted model"):
             open_oracle(model)
+
+
+def test_a_pipeline_answers_what_it_predicts() -> None:
+    """Probabilities where it has them, else the values it decides by, else its prediction."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    classes = (ROWS.sum(axis=1) > 0).astype(int)
+    for model, verb in (
+        (LogisticRegression(), "predict_proba"),
+        (LinearSVC(), "decision_function"),
+        (Ridge(), "predict"),
+    ):
+        pipeline = make_pipeline(StandardScaler(), model).fit(ROWS, classes)
+        oracle = open_oracle(pipeline)
+        expected = getattr(pipeline, verb)(ROWS)
+        assert_same(oracle.query(ROWS), expected.reshape(len(ROWS), -1))
+        assert (oracle.facts.kind is Kind.PROBABILITIES) == (verb == "predict_proba")
 
 
 # ---- one network in all forms

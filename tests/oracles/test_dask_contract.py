@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dask_targets import NETWORK
 from oracle_models import fitted_mlp, linked, save_onnx, torch_module
+from sweeps import sweep
 
 from reluctant.oracles import NetworkOracle, Oracle, open_oracle
 from reluctant.testing.contract import OracleContract
@@ -34,13 +35,15 @@ TARGETS: dict[str, Target] = {
     },
 }  # fmt: skip
 
+LARGE_LIBRARIES = {"torch", "torch re-cast", "scikit-learn"}  # every worker imports them first
+
 
 def saved_npz(folder: Path) -> Path:
     NETWORK.save(folder / "model.npz")
     return folder / "model.npz"
 
 
-@pytest.fixture(scope="class", params=TARGETS)
+@pytest.fixture(scope="class", params=sweep(TARGETS, fast=TARGETS.keys() - LARGE_LIBRARIES))
 def keywords(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return TARGETS[request.param](tmp_path_factory.mktemp("target"))
 

@@ -145,7 +145,7 @@ def test_a_box_is_named_in_its_units():
 
     found = rl.extract(chance, dim=6, link="sigmoid", inputs=rows(500), rng=0)
     assert found.ok
-    assert "deviations of the inputs" in found.evidence["inside"]
+    assert found.evidence["inside"].in_units
     assert largest_error(found.network, rows(1000, seed=1)) < 1e-6
 
 

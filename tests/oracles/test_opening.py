@@ -64,7 +64,7 @@ BAD_KEYWORDS = [
     ("retries", True),
     ("retries", 1.5),
     ("link", "softsign"),
-    ("link", None),
+    ("link", 5),
     ("precision", "float16"),
     ("precision", None),
     ("kind", "numbers"),

@@ -49,9 +49,9 @@ def names_in(folder):
 
 
 def test_records_say_how_they_were_made(tmp_path):
-    (record,) = run_experiments(["good"], ReproductionPlan(tmp_path, "quick", 7))
+    (record,) = run_experiments(["good"], ReproductionPlan(tmp_path, "quick", 7, commands={"good": "repeat good"}))
     assert record == json.loads((tmp_path / "good.json").read_text())
-    assert record["command"] == "reluctant reproduce good --size quick --seed 7"
+    assert record["command"] == "repeat good"
     assert record["ok"]
     assert record["error"] is None
     assert record["seconds"] >= 0
@@ -80,8 +80,8 @@ def test_a_later_run_adds_to_the_page(tmp_path):
     list(run_experiments(["good"], ReproductionPlan(tmp_path, "full", 1)))
     list(run_experiments(["bad"], ReproductionPlan(tmp_path, "quick", 2)))
     page = (tmp_path / GALLERY_PAGE).read_text()
-    assert "--size full --seed 1" in page
-    assert "--size quick --seed 2" in page
+    assert "Seed 1, full size" in page
+    assert "Seed 2, quick size" in page
     assert "1 of 2 checks hold" in page
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from page_kit import audited, slugs, typed, words
+from sweeps import sweep
 
 from reluctant.audit import STEPS
 from reluctant.audit.record import Level
@@ -82,7 +83,7 @@ def test_a_refused_target(name):
     assert len(three_figures(record)) == 3
 
 
-@pytest.mark.parametrize("widths", [(1, 3, 1), (3, 4, 1), (4, 0, 2), (2, 3, 3, 1)])
+@pytest.mark.parametrize("widths", sweep([(1, 3, 1), (3, 4, 1), (4, 0, 2), (2, 3, 3, 1)], fast=[(1, 3, 1), (4, 0, 2)]))
 @pytest.mark.usefixtures("short_training")
 def test_small_targets_of_any_shape(widths):
     target = planted(widths) if 0 not in widths else (lambda x: x @ np.ones((4, 2)) + 1.0)

@@ -49,14 +49,14 @@ def test_it_is_light_or_dark(scheme, visit, report, tmp_path):
 
 
 @pytest.mark.parametrize("data", ["record", "unreachable", "hostile_record"])
-@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize("viewport", [PHONE, pytest.param(DESK, marks=pytest.mark.slow)], ids=["phone", "desk"])
 def test_nothing_is_wider_than_the_page(viewport, data, visit, write_report, request):
     page = visit(write_report(request.getfixturevalue(data)), viewport=viewport)
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("data", ["record", "unreachable"])
+@pytest.mark.parametrize("data", ["record", pytest.param("unreachable", marks=pytest.mark.slow)])
 def test_everybody_can_read_it(scheme, data, visit, write_report, request):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: install the extra dev")
     page = visit(write_report(request.getfixturevalue(data)), color_scheme=scheme)

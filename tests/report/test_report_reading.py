@@ -32,7 +32,7 @@ def write(tmp_path):
         ("[1, 2]", "schema None"),
         ('{"schema": 1, "command": "extract"}', "schema 1"),
         ('{"schema": "reluctant-audit/1"}', "schema 'reluctant-audit/1'"),
-        ('{"schema": "reluctant-audit/3"}', "seed"),
+        ('{"schema": "reluctant-audit/4"}', "seed"),
     ],
 )
 def test_another_file_is_refused_with_the_reason(write, tmp_path, text, named):
@@ -85,7 +85,7 @@ def test_the_command_writes_the_page(write, record, tmp_path, capsys):
 
 def test_the_command_refuses_a_wrong_file(write, tmp_path, capsys):
     assert run(["report", str(write("{}")), "-o", str(tmp_path / "page.html")]) == 2
-    assert "expected schema 'reluctant-audit/3'" in capsys.readouterr().err
+    assert "expected schema 'reluctant-audit/4'" in capsys.readouterr().err
     assert not (tmp_path / "page.html").exists()
 
 

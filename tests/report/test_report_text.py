@@ -302,9 +302,9 @@ def test_answers_are_called_by_their_kind(record):
 
     assert answers() == "values"
     assert answers(answers="labels").startswith("labels,")
-    assert answers(answers="labels", whole="undecided").startswith("labels, or values rounded")
-    assert answers(in_steps=True).startswith("values that change in steps")
-    assert answers(top_classes={"largest": 1, "classes": 3}).startswith("the largest probability of 3 classes")
+    assert answers(answers="labels", integers="undecided").startswith("labels, or values rounded")
+    assert answers(step_function=True).startswith("values that change in steps")
+    assert answers(top_k={"largest": 1, "classes": 3}).startswith("the largest probability of 3 classes")
     assert answers(target={"percent": True}).startswith("probabilities in percent")
     assert answers(target={"may_be_percent": True}).startswith("values between 0 and 100")
     assert answers(target={"may_be_sigmoids": True}).startswith("values between 0 and 1")

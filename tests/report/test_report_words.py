@@ -50,7 +50,6 @@ from reluctant.report.numbers import (
     percent,
     powers,
     size,
-    size_beside,
 )
 from reluctant.report.sweep_text import defense_table
 from reluctant.report.tables import Cell, Column, Table
@@ -84,7 +83,6 @@ def test_counts_times_and_money():
 def test_numbers_beside_others_show_the_difference():
     assert distinct_percentages(0.0102, 0.01) == ("1.02%", "1%")
     assert distinct_percentages(0.5, 0.01) == ("50%", "1%")
-    assert [size_beside(value, 0.01) for value in (0.00999, 0.01, 0.0102, 0.5)] == ["0.010", "0.010", "0.0102", "0.50"]
 
 
 def test_powers_in_a_sentence():

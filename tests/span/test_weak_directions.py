@@ -36,4 +36,4 @@ def test_what_is_too_weak_is_named(seed):
     assert np.linalg.norm(true.reject(span.basis), 2) < 1e-6
     assert span.rank == 7
     assert span.evidence["limit"] > 1e-11
-    assert "weaker than" in span.evidence["limits"]
+    assert span.evidence["limits"].entries[1].fields["weakest"] == span.evidence["limit"]

@@ -15,6 +15,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluctant.adversarial.answered_gradients import AnsweredTarget
 from reluctant.adversarial.decision import (
     Margins,
     NetworkCopy,
@@ -42,7 +43,7 @@ from reluctant.adversarial.gradient_source import (
     checked_steps,
 )
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
 from reluctant.interface.noise import (
     answer_kind,
@@ -57,7 +58,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Facts, Kind, Oracle
 from reluctant.oracles.keywords import OpeningKeywords
-from reluctant.oracles.links import link_of
+from reluctant.oracles.links import Linked, link_of
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Run
 
@@ -177,7 +178,8 @@ def flip_sign(
         rng: seed of all random choices.
         opening: keywords of `open_oracle`, for this call; with any a network is asked like other targets.
 
-    Cost: d + 42 rows for one step by values (7 more if the flip is far, 18 more if answers are noisy or have few
+    Cost: 12 rows for one step with gradients that the target answers.
+    Without them d + 42 rows by values (7 more if the flip is far, 18 more if answers are noisy or have few
     digits, 64 more at a flat place), rank + 42 with a span, 2 or 11 with a network (3 or 12 if it is not exact, 39 if
     answers are noisy; of labels 3, 4 or 12, and 48 at most if they are noisy; one more if 0 and 1 may be rounded
     values), none for a network.
@@ -258,6 +260,9 @@ def _by_questions(
     rng: np.random.Generator,
 ) -> Flip:
     facts = oracle.facts
+    answered = _by_answered_gradients(oracle, start, steps, threshold)
+    if answered is not None:
+        return answered
     source = QueriedTarget.at(oracle, start, basis, rng, far=True)
     answers, still = source.probe.answers, source.probe.still
     if source.probe.flat:
@@ -269,7 +274,45 @@ def _by_questions(
     search = asked_again(source, follow_gradients(source, start, steps, source.values, margins))
     if search.outcome is Outcome.FLAT and not (source.probe.coarse or source.probe.flat):
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])  # which may show how they are rounded
-    return explain_unflipped(search, source, answers, steps, threshold).flip(crossed_threshold(margins, oracle))
+    found = explain_unflipped(search, source, answers, steps, threshold).flip(crossed_threshold(margins, oracle))
+    unread = _unread(answers, facts, threshold) if oracle.unread and found.outcome is Outcome.NOT_FLIPPED else ()
+    return _behind_link(oracle, found, basis, steps, rng, unread)
+
+
+def _behind_link(
+    oracle: Counting,
+    found: Flip,
+    basis: FloatArray | None,
+    steps: int,
+    rng: np.random.Generator,
+    unread: tuple[Remedy, ...],
+) -> Flip:
+    """The same, or the flip of the values behind the link that the answers show, where one is among these remedies."""
+    link = next((remedy.options["link"] for remedy in unread if "link" in remedy.options), None)
+    if link is None:
+        return found
+    read = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain)
+    try:
+        behind = _by_questions(read, found.start, basis, steps, None, rng)
+    except TargetError:
+        return found
+    return replace(behind, evidence={**behind.evidence, "link": link}) if behind.ok else found
+
+
+def _by_answered_gradients(oracle: Counting, start: FloatArray, steps: int, threshold: float | None) -> Flip | None:
+    """A flip by gradients that the target answers; None where it answers none, or they do not lead to one.
+
+    Cost: up to 12 rows for one step. False gradients flip nothing, or flip all the same: the answers confirm it.
+    """
+    if oracle.explained is None:
+        return None
+    source = AnsweredTarget.at(oracle, start)
+    values = source.ask(start[None])[0]
+    margins = Margins.at(values, oracle.facts.reference, own_threshold(threshold, oracle.facts))
+    found = follow_gradients(source, start, steps, values, margins, source.search)
+    if found.best is None or not source.confirmed(found.best, margins):
+        return None
+    return found.flip(crossed_threshold(margins, oracle))
 
 
 def _without_slopes(start: FloatArray, answers: FloatArray) -> Flip:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,10 +248,18 @@ def unflipped(outcome: Outcome, steps: int, *others: Remedy) -> Diagnosis:
     return replace(outcome.diagnosis, remedies=others or outcome.diagnosis.remedies)
 
 
+RaySearch: TypeAlias = Callable[[Margins, FloatArray, FloatArray, FloatArray, SideLimit], RayPoint]
+
+
 def follow_gradients(
-    source: GradientSource, start: FloatArray, steps: int, values: FloatArray, margins: Margins
+    source: GradientSource,
+    start: FloatArray,
+    steps: int,
+    values: FloatArray,
+    margins: Margins,
+    search: RaySearch | None = None,
 ) -> FlipSearch:
-    """Search from an input with these answers (m,) and margins."""
+    """Search from an input with these answers (m,) and margins; along each ray by values, if not by `search`."""
     margin = float(margins.smallest(values[None])[0])
     evidence: dict[str, Any] = {"margin": margin, "noise": source.sd}
     if margins.classes is None:
@@ -267,7 +275,10 @@ def follow_gradients(
         if here.x is start and margin <= limit.at(start[None], values[None])[0]:
             return FlipSearch(Outcome.ON_BOUNDARY, start, values, margins, None, evidence)
         evidence.setdefault("linear size", float(np.linalg.norm(change)))
-        here = search_ray(source.ask, margins, start, values, change, source.domain, limit)
+        if search is None:
+            here = search_ray(source.ask, margins, start, values, change, source.domain, limit)
+        else:
+            here = search(margins, start, values, change, limit)
         if best is not None and not (here.flipped and _distance(here, start) < _distance(best, start)):
             break
         best = here if here.flipped else None

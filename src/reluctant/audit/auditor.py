@@ -16,7 +16,7 @@ from reluctant.audit.budget import BUDGET, SECONDS, SHARES, PriceGiven, reserve,
 from reluctant.audit.defense_sweep import try_defenses
 from reluctant.audit.facts import State
 from reluctant.audit.findings import Findings, Settings, Skip, StepFunction, seen
-from reluctant.audit.record import AuditRecord, StepFacts, VerdictFacts
+from reluctant.audit.record import AuditRecord, LeakKind, StepFacts, VerdictFacts
 from reluctant.audit.record_entries import make_record
 from reluctant.audit.steps.interface_steps import check_interface, find_span, span_from_labels
 from reluctant.audit.steps.network_steps import (
@@ -66,7 +66,8 @@ STEPS: Mapping[str, StepFunction] = {
 class Audit:
     """What an audit found. `ok`: it ran to its end. recorded: there is a transcript of it.
 
-    written: names of the files that it goes to, "record" and "page", where they are known.
+    written: names of the files that it goes to, "record" and "page", where they are known. location: the file, module
+    or address of the target, where it has one. gates: leaks that must not be found.
     """
 
     facts: Facts | None
@@ -83,6 +84,8 @@ class Audit:
     rate: float | None = None
     recorded: bool = False
     written: Mapping[str, str | None] = field(default_factory=dict)
+    location: str | None = None
+    gates: tuple[LeakKind, ...] = ()
 
     @property
     def verdict(self) -> VerdictFacts:
@@ -209,7 +212,7 @@ def audit(
         return Audit(
             facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
             seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
-            recorded=_is_recorded(opened),
+            recorded=_is_recorded(opened), location=_location(oracle),
         )  # fmt: skip
 
 
@@ -233,6 +236,11 @@ def own_file(target: object) -> Path | None:
     return path if path is not None and path.suffix in MODEL_FILES and path.is_file() else None
 
 
+def _location(target: object) -> str | None:
+    """The file, module or address of a target, as it may be shown; None of an object."""
+    return shown_target(str(target)) if isinstance(target, str | Path) else None
+
+
 def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, repeat: str) -> Audit:
     """The record of a target that could not be opened: what could not be learned, and why."""
     failed, not_open = error_diagnosis(error), Diagnosis("target-not-open")
@@ -241,7 +249,10 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
         *(StepFacts(name, State.SKIPPED, not_open) for name in STEPS),
     )
     known = Findings(Settings(np.empty((0, 0))), ended={"open": failed})
-    return Audit(None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target))
+    return Audit(
+        None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target),
+        location=_location(target),
+    )  # fmt: skip
 
 
 def _is_recorded(oracle: Oracle) -> bool:

@@ -24,8 +24,8 @@ from reluctant.estimation.formulas import (
     UNMEASURED_DECIMALS,
     Widths,
 )
-from reluctant.extraction.attempts import exact_refusal
 from reluctant.interface import Interface
+from reluctant.interface.prospects import exact_refusal
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts
@@ -118,7 +118,7 @@ def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate:
     found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
     widths, read = tuple(network.before_link(known.written_link).widths), tuple(network.widths)
     everywhere = facts.domain.is_space and known.reach is None
-    if not everywhere or "reach" in run.evidence:
+    if not everywhere or "inside" in run.evidence:
         linked = everywhere and known.linked
         reason = Diagnosis("range-behind-link-not-measured" if linked else "range-not-measured")
         return ExpectedCost(widths, found.precision, reason)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.facts import Closeness, CopyError, CopyMethod, ErrorKind
+from reluctant.audit.facts import Bounds, Closeness, CopyError, CopyMethod, ErrorKind
 from reluctant.domains import Domain
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
@@ -20,9 +20,7 @@ from reluctant.results import Ended, Outcome, Result
 from reluctant.verification import Verification
 
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
-TELLING = (
-    0.5  # of the labels that the commonest one alone gets wrong: a network that gives so many has learned something
-)
+TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
 
 
 def finite(value: Any) -> float | None:
@@ -46,7 +44,7 @@ def copy_error(run: Result) -> CopyError:
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = CopyError(
         ErrorKind.UNVERIFIED, finite(largest), finite(rms), None if verification is None else verification.points,
-        None if precision is None else finite(precision.error), inside=run.evidence.get("inside"),
+        None if precision is None else finite(precision.error), inside=Bounds.of_box(run.evidence.get("inside")),
     )  # fmt: skip
     if precision is not None and run.ok:
         return replace(found, kind=ErrorKind.EVERY_DIGIT)
@@ -135,15 +133,29 @@ def gives_labels(measured: HeldOutError) -> bool:
     return bool(measured.labelled and alone < 1 and 1 - measured.differing - alone >= TELLING * (1 - alone))
 
 
+def falls_short(run: Ended) -> bool:
+    """True if a trained network is no copy but gives most of what there is to give.
+
+    That is at least half of the labels that one label alone gets wrong, or errors of at most half the deviation of
+    values. A larger network or more answers may then make a copy: nobody can say that the target is safe from it.
+    """
+    measured = run.evidence.get("accuracy") if is_trained(run) else None
+    if measured is None or run.outcome is not Outcome.NOT_ACCURATE:
+        return False
+    judged = measured.judged
+    return gives_labels(measured) or (judged is not None and math.sqrt(judged) <= TELLING)
+
+
 def settles(run: Ended) -> bool:
     """True if it came to its end here: it found what it looks for, or the answers give it nothing to find that in.
 
     False where it was cut short, went part of the way, or could not see: more rows, time or digits may find more. Nor
-    does one settle anything that chance may have kept from its end, where another seed may reach it.
+    does one settle anything that chance may have kept from its end, where another seed may reach it. A trained network
+    that falls short of a copy has gone part of the way.
     """
     # Noise hides all inside the box that a link leaves: there far less of it is refused, with any seed.
     far_too_noisy = run.outcome is Outcome.TOO_NOISY and "inside" in run.evidence
-    return (run.outcome.settles or far_too_noisy) and not (is_unlucky(run) or is_near(run))
+    return (run.outcome.settles or far_too_noisy) and not (is_unlucky(run) or is_near(run) or falls_short(run))
 
 
 def is_unlucky(run: Ended) -> bool:

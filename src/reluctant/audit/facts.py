@@ -7,7 +7,7 @@ unknown are None.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.messages import Diagnosis
+from reluctant.oracles.input_units import Box
 
 
 class State(StrEnum):
@@ -45,7 +46,7 @@ class NoiseReadingFacts:
 
 
 @dataclass(frozen=True)
-class Behind:
+class RawFacts:
     """The answers that a link reads values from: their digits, and whether every one of them was certain."""
 
     link: str | None
@@ -84,14 +85,14 @@ class InterfaceFacts:
     constant_beyond: float | None
     queries: int
     refusal: str | None = None
-    behind: Behind | None = None
-    top_classes: TopClasses | None = None
+    raw: RawFacts | None = None
+    top_k: TopClasses | None = None
     percent: bool = False
     tanh: bool = False
-    whole: str | None = None
-    in_steps: bool = False
+    integers: str | None = None
+    step_function: bool = False
     class_columns: tuple[int, ...] = ()
-    others_far: bool = False
+    varies_far_out: bool = False
     saturated: bool = False
     of_a_link: bool = False
     more_digits: bool = False
@@ -280,9 +281,9 @@ class TrainingFacts:
 class RunFacts(Ending):
     """A run that looks for a network: the network, and what speaks for it.
 
-    inside: the box that it kept to, in a phrase, where answers saturate elsewhere. answers, link, own_link: what a
+    inside: the box that it kept to, where answers saturate elsewhere. answers, link, own_link: what a
     trained network was trained on, behind which link, and the link of its own where others read answers otherwise.
-    limits: what the method says of its own limits, in a phrase. timed_out: its time was over before it ended.
+    timed_out: its time was over before it ended.
     """
 
     network: NetworkShape | None = None
@@ -293,11 +294,10 @@ class RunFacts(Ending):
     certificate: CertificateFacts | None = None
     risk: MissedBump | None = None
     training: TrainingFacts | None = None
-    inside: str | None = None
+    inside: Bounds | None = None
     answers: str | None = None
     link: str | None = None
     own_link: str | None = None
-    limits: str | None = None
     timed_out: bool = False
 
 
@@ -383,15 +383,24 @@ class Linearity:
 
 @dataclass(frozen=True)
 class Bounds:
-    """low ≤ x ≤ high: a number for all coordinates or one for each; None where there is no bound."""
+    """low ≤ x ≤ high: a number for all coordinates or one for each; None where there is no bound.
+
+    in_units: bounds count deviations of the inputs around their middle.
+    """
 
     low: float | tuple[float | None, ...] | None = None
     high: float | tuple[float | None, ...] | None = None
+    in_units: bool = False
 
     @classmethod
     def of(cls, domain: Domain) -> Bounds:
         """Those of a domain."""
-        return cls(*(_side(bound) for bound in (domain.low, domain.high)))
+        return cls(_side(domain.low), _side(domain.high))
+
+    @classmethod
+    def of_box(cls, box: Box | None) -> Bounds | None:
+        """Those of a box that a run kept to, None without one."""
+        return None if box is None else replace(cls.of(box.domain), in_units=box.in_units)
 
     @property
     def domain(self) -> Domain:
@@ -400,7 +409,7 @@ class Bounds:
 
     def describe(self) -> str:
         """One phrase."""
-        return self.domain.describe()
+        return str(Box(self.domain, self.in_units))
 
 
 def _side(bound: Any) -> float | tuple[float | None, ...] | None:
@@ -460,7 +469,7 @@ class CopyError:
     is_bound: bool = False
     agreement: float | None = None
     commonest: float | None = None
-    inside: str | None = None
+    inside: Bounds | None = None
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,8 @@ class Findings:
     def refusal_settles(self) -> bool:
         """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
-        steps = self.health is not None and self.health.step_function  # if quantised: others may read more
+        # If they are quantised and not those of trees, others may read more.
+        steps = self.health is not None and self.health.step_function and not self.health.trees
         open_ = constant or self.unread or self.unexplained or steps
         return self.refusal is not None and self.refusal.settles and not open_
 
@@ -227,12 +228,6 @@ class Findings:
     def as_answered(self) -> Findings:
         """What is known of the answers as they are, before any link reads them; of one output, of that."""
         return self if self.given.output is not None else replace(self, health=self.served, link="identity")
-
-    @property
-    def inside(self) -> str | None:
-        """Where the copy was looked for, if not wherever the target was asked: probabilities say nothing far out."""
-        found = None if self.copy is None else self.copy.evidence.get("inside")
-        return None if found is None else str(found)
 
     @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:

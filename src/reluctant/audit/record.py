@@ -35,7 +35,7 @@ from reluctant.audit.facts import (
 from reluctant.errors import InvalidInput
 from reluctant.messages import Diagnosis
 
-SCHEMA: Literal["reluctant-audit/3"] = "reluctant-audit/3"
+SCHEMA: Literal["reluctant-audit/4"] = "reluctant-audit/4"
 EXPECTED = "a record that an audit wrote"
 
 
@@ -108,7 +108,8 @@ class Target:
     itself. reach: the range that everything was asked in, where the target does not answer elsewhere and nobody said
     so. clipped: the range that inputs seem to be clipped to. percent, among_nan: its probabilities are in percent, or
     missing ones are NaN. outputs_left_out: outputs that look like numbers of classes and were left out. output: the one
-    that was looked at, None for all. noisy: answers are probabilities with noise on them.
+    that was looked at, None for all. noisy: answers are probabilities with noise on them. location: the file, module or
+    address that it was opened by, None for an object.
     The rest are guesses that leave leaks open: may_be_sigmoids, may_be_percent, may_be_clipped, may_be_numbers (whole
     numbers taken for labels that may be rounded values), squashed (answers that no link here explains).
     """
@@ -135,6 +136,7 @@ class Target:
     may_be_clipped: bool = False
     may_be_numbers: bool = False
     squashed: bool = False
+    location: str | None = None
 
 
 @dataclass(frozen=True)
@@ -441,10 +443,11 @@ class AuditRecord:
     """All that an audit found. A part that is None has no finding; `steps` says why.
 
     ok: the audit ran to its end. interface: what was seen of the answers as they were read; served: of the answers as
-    they are, where others were read from them. limits: what was assumed, what could be missed.
+    they are, where others were read from them. limits: what was assumed, what could be missed. gates: leaks that must
+    not be found, as the pipeline that ran the audit says.
     """
 
-    schema: Literal["reluctant-audit/3"] = SCHEMA
+    schema: Literal["reluctant-audit/4"] = SCHEMA
     seed: int
     ok: bool
     versions: Versions
@@ -473,6 +476,7 @@ class AuditRecord:
     pictures: Pictures = field(default_factory=Pictures)
     limits: tuple[Diagnosis, ...] = ()
     names: tuple[KnownName, ...] = ()
+    gates: tuple[LeakKind, ...] = ()
 
     def step(self, name: str) -> StepFacts | None:
         """How this step went, None if it is not among them."""

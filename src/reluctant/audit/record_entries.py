@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from reluctant.audit.copies import (
 )
 from reluctant.audit.facts import (
     AtUse,
-    Behind,
     Bounds,
     CertificateFacts,
     FlipFacts,
@@ -38,6 +38,7 @@ from reluctant.audit.facts import (
     OwnErrorFacts,
     PartFacts,
     PrecisionFacts,
+    RawFacts,
     Recovered,
     RunFacts,
     SpanFacts,
@@ -67,7 +68,7 @@ from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounde
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.interface import Interface
 from reluctant.learning.student_losses import HeldOutError
-from reluctant.messages import Diagnosis
+from reluctant.messages import Diagnosis, Notes
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts
@@ -90,7 +91,7 @@ KNOWN_NAMES = (
 # Evidence that has fields of its own in the record, or pictures.
 TYPED = (
     "health", "verification", "precision", "accuracy", "certificate", "risk", "training", "inside", "answers", "link",
-    "own link", "limits", "reason", "error", "labels", "reach", COPY_DIRECTIONS,
+    "own link", "limits", "reason", "error", "labels", COPY_DIRECTIONS,
 )  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def make_record(audit: Any) -> AuditRecord:
         seed=audit.seed,
         ok=audit.ok,
         versions=Versions(__version__, np.__version__, platform.python_version()),
-        target=_target(known, facts, audit.name, audit.classes),
+        target=replace(_target(known, facts, audit.name, audit.classes), location=audit.location),
         queries=Queries(
             audit.queries, {name: StageRows(row.asked, row.sent, row.replayed) for name, row in audit.rows.items()}
         ),
@@ -129,6 +130,7 @@ def make_record(audit: Any) -> AuditRecord:
         pictures=_pictures(known),
         limits=tuple(_limits(known, facts, audit.queries, audit.budget)),
         names=KNOWN_NAMES,
+        gates=tuple(audit.gates),
     )
 
 
@@ -162,20 +164,25 @@ def _stop(steps: Sequence[StepFacts], recorded: bool) -> Stop | None:
 
 def interface_facts(health: Interface) -> InterfaceFacts:
     """What was measured of an interface."""
-    behind, told = health.raw, health.top_k
+    raw, top = health.raw, health.top_k
     return InterfaceFacts(
-        str(health.shape), health.deterministic, finite(health.fresh_noise),
-        NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
-        tuple(NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings),
-        finite(health.spread), health.decimals, health.number_format, str(health.answers), health.nonfinite,
-        finite(health.largest_scale), finite(health.constant_beyond), health.queries,
-        None if health.refusal is None else health.refusal.slug,
-        None if behind is None else Behind(
-            behind.link, behind.decimals, behind.number_format, behind.certain, behind.too_coarse
+        shape=str(health.shape), deterministic=health.deterministic, fresh_noise=finite(health.fresh_noise),
+        noise=NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
+        readings=tuple(
+            NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings
         ),
-        None if told is None else TopClasses(told.largest, told.classes),
-        health.percent, health.tanh, None if health.integers is None else str(health.integers), health.step_function,
-        tuple(health.class_columns), health.varies_far_out, health.saturated, health.are_of_a_link, health.more_digits,
+        spread=finite(health.spread), decimals=health.decimals, number_format=health.number_format,
+        answers=str(health.answers), nonfinite=health.nonfinite, largest_scale=finite(health.largest_scale),
+        constant_beyond=finite(health.constant_beyond), queries=health.queries,
+        refusal=None if health.refusal is None else health.refusal.slug,
+        raw=None if raw is None else RawFacts(
+            raw.link, raw.decimals, raw.number_format, raw.certain, raw.too_coarse
+        ),
+        top_k=None if top is None else TopClasses(top.largest, top.classes),
+        percent=health.percent, tanh=health.tanh, integers=None if health.integers is None else str(health.integers),
+        step_function=health.step_function, class_columns=tuple(health.class_columns),
+        varies_far_out=health.varies_far_out, saturated=health.saturated, of_a_link=health.are_of_a_link,
+        more_digits=health.more_digits,
     )  # fmt: skip
 
 
@@ -205,7 +212,7 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
     if run is None:
         return None
     evidence, network = run.evidence, run.network
-    accuracy, training, limits = (evidence.get(name) for name in ("accuracy", "training", "limits"))
+    accuracy, training = evidence.get("accuracy"), evidence.get("training")
     held_out = _held_out(accuracy) if isinstance(accuracy, HeldOutError) else None
     return RunFacts(
         **_ending(run, known),
@@ -221,8 +228,8 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
         training=None if training is None else TrainingFacts(
             tuple(training.hidden), training.rows, training.steps, bool(training.short), training.hurried
         ),
-        inside=evidence.get("inside"), answers=evidence.get("answers"), link=evidence.get("link"),
-        own_link=evidence.get("own link"), limits=None if not limits else str(limits),
+        inside=Bounds.of_box(evidence.get("inside")), answers=evidence.get("answers"), link=evidence.get("link"),
+        own_link=evidence.get("own link"),
         timed_out=step in known.timed_out,
     )  # fmt: skip
 
@@ -330,8 +337,9 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
         yield Diagnosis("nothing-asked")
         return
     inside = None if known.extraction is None else known.extraction.evidence.get("inside")
+    stayed = None if inside is None else str(inside)
     place = (known.reach or facts.domain).describe()
-    yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": inside})
+    yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": stayed})
     if known.given.units is not None:
         yield Diagnosis("input-units")
     yield Diagnosis("relu-methods")
@@ -342,9 +350,8 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     if known.reach is not None:
         yield Diagnosis("range-found", {"domain": known.reach.describe()})
     yield from _limits_of_links(known)
-    for step, run in (("extraction", known.extraction), ("learning", known.learning), ("training", known.training)):
-        parts = ("limits", "certificate", "risk") if run is not None else ()
-        yield from (Diagnosis(f"method-{part}", {"step": step}) for part in parts if run and run.evidence.get(part))
+    for run in (known.span, known.extraction, known.learning, known.training):
+        yield from () if run is None else _limits_of_run(run)
     yield from (Diagnosis("rows-left-out", {"picture": name, "rows": rows}) for name, rows in known.left_out.items())
     if known.flips:
         yield Diagnosis("one-gradient-step")
@@ -352,6 +359,14 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
         yield Diagnosis("sweep-inputs", {"sampled": known.sweep.inputs.sampled, "inputs": known.sweep.inputs.count})
     if known.truth is not None:
         yield Diagnosis("truth-apart")
+
+
+def _limits_of_run(run: Ended) -> Iterator[Diagnosis]:
+    """What a method says of what it found, and of what it could miss."""
+    yield from run.evidence.get("limits", Notes()).entries
+    for part in ("certificate", "risk"):
+        found = run.evidence.get(part)
+        yield from () if found is None else found.notes.entries
 
 
 def _limits_of_links(known: Findings) -> Iterator[Diagnosis]:

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.copies import COPY_DIRECTIONS, closeness, copy_error, is_near, is_trained, is_unlucky
+from reluctant.audit.copies import COPY_DIRECTIONS, closeness, copy_error, falls_short, is_near, is_trained, is_unlucky
 from reluctant.audit.facts import State
 from reluctant.audit.findings import OF_CREASES, Findings
 from reluctant.audit.record import LEAKS, Confidence, LeakKind, Level, Reason, VerdictFacts
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import NOISIEST_READ
+from reluctant.interface.diagnoses import NOISIEST_READ, steps_slug
 from reluctant.interface.kinds import IntegerKind
 from reluctant.interface.noise import ENOUGH_DECIMALS
 from reluctant.messages import Diagnosis, Remedy
@@ -133,7 +133,7 @@ def _of_training(run: Ended) -> Diagnosis:
     if run.outcome is Outcome.NOT_ACCURATE and is_near(run):
         return Diagnosis("trained-perhaps-a-copy", _closeness_fields(run), (ANOTHER_SEED,))
     if run.outcome is Outcome.NOT_ACCURATE:
-        return Diagnosis("trained-no-copy")
+        return Diagnosis("trained-short-of-a-copy" if falls_short(run) else "trained-no-copy")
     if run.outcome is Outcome.OUT_OF_BUDGET:
         return Diagnosis("trained-on-fewer-rows", remedies=(MORE_BUDGET,))
     return Diagnosis(run.outcome.slug)
@@ -220,7 +220,7 @@ def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
         return Diagnosis("labels-or-numbers" if health.integers is IntegerKind.UNDECIDED else "answers-are-labels")
     if health.step_function:
-        return Diagnosis("answers-in-steps")
+        return Diagnosis(steps_slug(health))
     if refusal is Outcome.CONSTANT:
         return (
             Diagnosis("same-near", remedies=(GIVE_DOMAIN,))
@@ -295,8 +295,7 @@ def _how_it_ended(known: Findings, step: str) -> Diagnosis | None:
         "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
     }[step]  # fmt: skip
     if step == "training" and isinstance(run, Result) and run.network is not None and run is not known.copy:
-        perhaps = is_near(run)  # the rest is said of the network itself
-        return Diagnosis("trained-perhaps-a-copy", _closeness_fields(run), (ANOTHER_SEED,)) if perhaps else None
+        return _of_training(run) if is_near(run) or falls_short(run) else None  # the rest is said of the network itself
     if known.clipped is not None and step in OF_CREASES:
         return None  # for a reason that is given for all of them
     if step in known.timed_out:

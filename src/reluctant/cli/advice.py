@@ -28,7 +28,8 @@ def ending(found: Ended, record: Record) -> list[str]:
     answered = answered_range(record)
     if str(record.answered) in error:  # the error names the range already, for Python
         error, answered = error.replace(str(record.answered), answered[0]), []
-    return [found.diagnosis.text(as_command), *([f"{where}{shortened(error)}"] if error else []), *answered]
+    lines = [found.diagnosis.text(as_command), *([f"{where}{shortened(error)}"] if error else []), *answered]
+    return [*lines, *([] if found.link_found is None else [found.link_found.text(as_command)])]
 
 
 def answered_range(record: Record) -> list[str]:
@@ -81,7 +82,7 @@ PLACEHOLDERS = {"domain": "LOW,HIGH", "inputs": "FILE", "network": "FILE", "outp
 
 def as_command(remedy: Remedy) -> str:
     """A remedy in a sentence: the command and its flags, or flags alone for the same command."""
-    flags = [_flag(name, value) for name, value in remedy.options.items() if value is not False]
+    flags = [_flag(name, value) for name, value in _options(remedy).items() if value is not False]
     command = [] if remedy.verb == "open" else [f"reluctant {COMMANDS.get(remedy.verb, remedy.verb)}"]
     return " ".join([*command, *flags])
 
@@ -99,12 +100,24 @@ def next_command(
         return None
     remedy, shared = remedies[0], {each.name for each in fields(TargetOptions)}
     verb = _opening_verb(command, remedy) if remedy.verb == "open" else remedy.verb
-    chosen = {NAMES.get(name, name): _typed(name, value) for name, value in remedy.options.items()}
-    changed = replace(options, json=None, **{name: value for name, value in chosen.items() if name in shared})
-    flags = [_flag(name, value) for name, value in remedy.options.items() if NAMES.get(name, name) not in shared]
+    wanted = _options(remedy)
+    chosen = {NAMES.get(name, name): _typed(name, value) for name, value in wanted.items()}
+    without: dict[str, Any] = {"link": None} if "link" in remedy.options and "link" not in wanted else {}
+    changed = replace(
+        options, json=None, **without, **{name: value for name, value in chosen.items() if name in shared}
+    )
+    flags = [_flag(name, value) for name, value in wanted.items() if NAMES.get(name, name) not in shared]
     same_file = verb == command or {verb, command} <= NETWORK_COMMANDS
     written = [] if out is None or not same_file else ["-o", shlex.quote(str(out))]
     return " ".join([command_line(COMMANDS.get(verb, verb), target, changed), *flags, *written])
+
+
+def _options(remedy: Remedy) -> dict[str, Any]:
+    """Options as they are typed: an audit reads answers as they are without a word, other commands with "none"."""
+    link = {} if remedy.verb == "train" else {"link": "none"}
+    if remedy.options.get("link") != "identity":
+        return dict(remedy.options)
+    return {name: value for name, value in remedy.options.items() if name != "link"} | link
 
 
 def _opening_verb(command: str, remedy: Remedy) -> str:

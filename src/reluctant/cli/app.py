@@ -36,14 +36,15 @@ class Home:
 # In the order of the help. A line is the first one of the command's docstring, known here without importing it.
 COMMANDS = {
     "demo": Home("audit_commands", "Audit a bundled digits classifier and write a report."),
-    "audit": Home("audit_commands", "Measure what a model's answers give away, and what would help."),
+    "audit": Home("audit_commands", "Measure what a model's answers leak, and what would help."),
     "report": Home("audit_commands", "Make the report of an audit again from its record."),
+    "compare-audits": Home("audit_commands", "Say what got worse and what got better between two audits."),
     "extract": Home("network_commands", "Recover the network behind a target exactly, and verify it."),
     "learn": Home("network_commands", "Learn a network with one hidden layer to a given accuracy."),
     "span": Home("input_commands", "Find every direction of its input that a target looks at."),
-    "flip": Home("input_commands", "Find a small change of one input that flips the target's answer."),
+    "flip": Home("input_commands", "Find a small change of one input that flips the answer."),
     "verify": Home("network_commands", "Ask a target where a network could be wrong, and compare."),
-    "health": Home("input_commands", "Measure a target's interface: noise, rounding, shape, faults."),
+    "health": Home("input_commands", "Measure an interface: noise, rounding, shape, faults."),
     "estimate": Home("estimate_command", "Estimate what an attack on a network of a given shape costs."),
     "reproduce": Home("reproduce_command", "Run the papers' experiments again and check their claims."),
 }
@@ -54,15 +55,16 @@ def _new_app(**settings: Any) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        add_completion=False,
-        **settings,
+        **{"add_completion": False, **settings},
     )
 
 
 def load(name: str) -> Any:
     """A command, imported: its options, its help and what it runs."""
-    alone = _new_app()
-    alone.command(name)(_exiting(getattr(import_module(f"reluctant.cli.commands.{COMMANDS[name].module}"), name)))
+    from reluctant.cli.config import ConfiguredCommand
+
+    alone, home = _new_app(), import_module(f"reluctant.cli.commands.{COMMANDS[name].module}")
+    alone.command(name, cls=ConfiguredCommand)(_exiting(getattr(home, name.replace("-", "_"))))
     return typer.main.get_command(alone)
 
 
@@ -95,6 +97,7 @@ def _make_app() -> typer.Typer:
         name="reluctant",
         cls=_Commands,
         no_args_is_help=True,
+        add_completion=True,
         help="Look at a ReLU network through its answers alone and get back what it hides. "
         "For models that you own or may test.",
     )

@@ -6,7 +6,7 @@ A command checks the names of its files before the first query, so that no run i
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,7 +19,10 @@ from reluctant.errors import InvalidInput
 if TYPE_CHECKING:
     from reluctant.audit.record import AuditRecord
     from reluctant.numerics import FloatArray
+    from reluctant.report import ReportFormat
     from reluctant.results import Result
+
+REPORT = Path("report.html")
 
 NetworkOut = Annotated[
     Path | None, typer.Option("--out", "-o", help="Write the network: .onnx or .npz.", show_default=False)
@@ -76,9 +79,23 @@ def check_record_path(where: str | None) -> None:
         check_writable("--json", Path(str(where)), expected="a file in an existing folder, or -")
 
 
-def check_page_path(out: Path) -> None:
-    """Refuse a name that a page cannot be written to."""
-    check_writable("--out", out)
+def report_files(out: Path | None, formats: Sequence[ReportFormat] | None) -> dict[ReportFormat, Path]:
+    """The file of each format: the one that is named, and others beside it with their own endings.
+
+    Without a format the name decides. The name is that of the format whose ending it has, else of the first one.
+    """
+    from reluctant.report import ReportFormat
+
+    if not formats:
+        return {ReportFormat.of(out or REPORT): out or REPORT}
+    named = next((each for each in formats if out is not None and out.suffix == each.ending), formats[0])
+    return {each: out if out and each is named else (out or REPORT).with_suffix(each.ending) for each in formats}
+
+
+def check_report_files(files: Mapping[ReportFormat, Path]) -> None:
+    """Refuse names that a report cannot be written to."""
+    for file in files.values():
+        check_writable("--out", file)
 
 
 def partial_name(out: Path, whole: bool) -> Path:
@@ -104,12 +121,12 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def write_page(record: AuditRecord | Path, out: Path) -> None:
-    """Write the page of an audit's record, or of the file of one."""
+def write_report(record: AuditRecord | Path, out: Path, format: ReportFormat | None = None) -> None:
+    """Write an audit's record, or the file of one, as a page or in another format."""
     from reluctant.report import report
 
     with writing("--out", out):
-        report(record, out)
+        report(record, out, format)
 
 
 def write_network(found: Result, out: Path | None, link: str = "identity") -> Path | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from reluctant.cli.config import target_names
 from reluctant.cli.console import note, progress, show_waits, stoppable
 from reluctant.cli.files import read_array
 from reluctant.errors import InvalidInput
@@ -28,7 +29,8 @@ TargetArgument = Annotated[
     typer.Argument(
         metavar="TARGET",
         help="What to ask: a .onnx or .npz file, module:attribute of an importable callable or model, or the address "
-        "of a served model, http://host:port/v2/models/NAME.",
+        "of a served model, http://host:port/v2/models/NAME; or a name from reluctant.toml or pyproject.toml.",
+        autocompletion=target_names,
         show_default=False,
     ),
 ]
@@ -37,6 +39,8 @@ Seconds = Annotated[
     float | None,
     typer.Option(help="Most processor time, in seconds; what was found until then is kept. No limit if not given."),
 ]
+
+JsonOut = Annotated[str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")]
 
 BOUNDS = "a pair of numbers like 0,1, or a .npy file (2, d)"
 
@@ -53,11 +57,12 @@ class TargetOptions:
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0
     output: Annotated[int | None, typer.Option(help="Index of the one output to look at; all if not given.")] = None
     link: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="softmax, sigmoid, log-softmax, top-k or tanh: what turned the target's values into its answers."
+            help="softmax, sigmoid, log-softmax, top-k or tanh: what turned the target's values into its answers; none "
+            "for answers that are the values. Found by itself if not given."
         ),
-    ] = "identity"
+    ] = None
     percent: Annotated[
         bool, typer.Option("--percent", help="The answers are probabilities in percent: they are divided by 100.")
     ] = False
@@ -123,9 +128,7 @@ class TargetOptions:
         str | None, typer.Option(metavar="PATH", help="Plain JSON endpoint: where the answers are: predictions.")
     ] = None
     ca: Annotated[Path | None, typer.Option(help="Served model: file of certificates of a private authority.")] = None
-    json: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")
-    ] = None
+    json: JsonOut = None
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Results alone: no progress, nothing on standard error.")
     ] = False
@@ -171,11 +174,17 @@ class TargetOptions:
         return cast("ServedKeywords", {name: value for name, value in given.items() if value is not None})
 
     @property
+    def given_link(self) -> str:
+        """The link that was given, "identity" where none was."""
+        return "identity" if self.link in (None, "none") else str(self.link)
+
+    @property
     def written_link(self) -> str:
         """What a recovered network is written with: the link, unless it needs outputs that were left out."""
         from reluctant.networks.network import ELEMENTWISE_LINKS
 
-        return self.link if self.output is None or self.link in ELEMENTWISE_LINKS else "identity"
+        link = self.given_link
+        return link if self.output is None or link in ELEMENTWISE_LINKS else "identity"
 
     def say(self, text: str) -> None:
         """A word for the person, unless quiet."""

@@ -79,7 +79,6 @@ DEFENSES: dict[str, DefenseEntry] = {
     "clip": _entry("clip=0:1", "inputs moved into a range", ClippedInputs, _low_and_high),
 }  # fmt: skip
 
-LESS_TO_ASK = frozenset({"limit", "clip"})  # these do not change answers, but what is answered
 NUMBER_FORMATS = frozenset({"float32", "float16"})  # how answers are written, after all else is done to them
 FEWER_DIGITS = frozenset({"decimals", "digits"}) | NUMBER_FORMATS  # these leave fewer digits of the same answers
 

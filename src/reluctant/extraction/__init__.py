@@ -1,6 +1,7 @@
 """Extraction: the exact weights of a network from its answers."""
 
 from reluctant.extraction.any_depth import AnyDepth, Completion, LayerLimits
+from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.attempts import extract
 from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
@@ -12,6 +13,7 @@ from reluctant.extraction.method import Candidate, Method, StageFailed
 
 __all__ = [
     "AnyDepth",
+    "AnyPosition",
     "Bounded",
     "Candidate",
     "Completion",

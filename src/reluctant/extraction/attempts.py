@@ -1,4 +1,4 @@
-"""`extract`: the prospects of a target, the order of attempts, the domain of each, and the verification of its network.
+"""`extract`: the order of attempts, the domain of each, and the verification of its network.
 
 The interface decides: exact weights, few digits, inside a box, or a refusal. The cheapest method that its digits and
 its range allow runs first. A network counts as recovered only after verification on and beside its creases; otherwise
@@ -30,9 +30,10 @@ from reluctant.errors import (
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
-from reluctant.extraction.depth_two import DepthTwo
+from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.method import BIASES
 from reluctant.extraction.depth_two.scaffold import CROWD
@@ -45,23 +46,35 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
+from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
-from reluctant.interface.kinds import IntegerKind, Shape
+from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import refuse_labels
+from reluctant.interface.prospects import (
+    answers_labels,
+    enough_inside_bounds,
+    exact_refusal,
+    few_digits_are_enough,
+    has_noticeable_noise,
+    in_few_bits,
+    saturates,
+    shows_too_little,
+    too_few_digits,
+)
 from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
+from reluctant.interface.reading import find_link
 from reluctant.messages import Diagnosis, Remedy
-from reluctant.messages.catalogue import FLOAT64, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
+from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import described, in_own_units, in_units
+from reluctant.oracles import Counting, Rows
+from reluctant.oracles.input_units import Box, in_own_units, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine
-from reluctant.verification.comparison import MOST_TOLERANCE, NOISE_FACTOR, AtUse, compare_at_use
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
@@ -116,7 +129,7 @@ def extract(
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(opened).in_inputs_of(units)
+        return search.result(*ending).with_classes(run.oracle).in_inputs_of(units)
 
 
 HEALTH_LINES = 4
@@ -142,12 +155,7 @@ class Place:
         """For the result."""
         if self.box is None:
             return {"health": self.health}
-        inside = described(self.oracle, self.box)
-        return {
-            "health": self.health,
-            "inside": inside,
-            "reach": f"Far out answers saturate: asked inside {inside}.",
-        }
+        return {"health": self.health, "inside": Box.of(self.oracle, self.box)}
 
 
 @dataclass(frozen=True)
@@ -201,20 +209,40 @@ class Extraction:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
+        if not isinstance(self.method, FromLabels):
+            place = self.with_trusted_gradients(self.behind_link(place))
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
-        if self.method is None and (answers_labels(place.health, place.oracle) or labels_apart(place, self.rng)):
+        if self.method is None and (answers_labels(place.health, place.oracle.facts) or labels_apart(place, self.rng)):
             self.method = FromLabels()
         if isinstance(self.method, FromLabels):
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
             return Outcome.LOW_PRECISION, None
-        if saturates(place.health, place.oracle) and not (self.method is not None and self.method.needs_space):
+        if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
         return self.go_on(place, attempts)
+
+    def with_trusted_gradients(self, place: Place) -> Place:
+        """The same, without gradients that are none; the evidence says what they are."""
+        if place.health.refusal is not None or place.oracle.explained is None:
+            return place
+        oracle, reading = trusted(place.oracle, self.rng.spawn(1)[0])
+        if reading is not None and reading.diagnosis is not None:
+            self.run.evidence["gradients"] = reading.diagnosis
+        return replace(place, oracle=oracle)
+
+    def behind_link(self, place: Place) -> Place:
+        """The same, or the values behind the link that its answers show."""
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES)
+        if read is None:
+            return place
+        self.run.oracle = read.oracle
+        self.run.evidence |= read.evidence()
+        return Place(read.oracle, read.health)
 
     def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""
@@ -330,8 +358,9 @@ class Extraction:
 
     def may_use_few_digits(self, place: Place) -> bool:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""
-        allowed = self.method is None or self.method.few_digits
-        return few_digits_are_enough(place.health, place.oracle) and allowed
+        method, explained = self.method, place.oracle.explained is not None
+        allowed = method is None or method.few_digits or (explained and method.reads_gradients)
+        return few_digits_are_enough(place.health, place.oracle.facts) and allowed
 
     def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
@@ -339,12 +368,16 @@ class Extraction:
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
+        explained = place.oracle.explained is not None
+        if explained:
+            yield from self.methods_for_gradients(place)
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
             yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
             return
-        yield DepthTwo()
+        if not explained:
+            yield DepthTwo()
         part = self.part
         if part is not None and part.depth == 2 and part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
@@ -358,8 +391,20 @@ class Extraction:
         if not kinds.one_layer:
             yield DepthThree()
         if kinds.mostly_straight:
-            yield from repeat(DepthTwo(), 2 if kinds.one_layer else 1)
+            if kinds.one_layer:
+                yield DepthTwo()
+            yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
+
+    def methods_for_gradients(self, place: Place) -> Iterator[Method]:
+        """One hidden layer; again, through inputs that spoke against the network before, if there are any."""
+        again = 1 if place.oracle.facts.domain.is_space else 3  # a bound keeps lines from neurons of a corner
+        yield DepthTwo()
+        for _ in range(again):
+            rows = [row for found in self.counterexamples for row in found.rows]
+            rows = [row for row in rows if place.oracle.facts.domain.contains(row[None])]
+            if rows:
+                yield DepthTwo(by_gradients=JumpLines(through=np.array(rows)))
 
     def methods_for_few_digits(self) -> Iterator[Method]:
         """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
@@ -516,6 +561,7 @@ def check_candidate(
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
     one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
+    worth = spent.asked if oracle.explained is None else max(spent.asked, FEW_ROWS)  # gradients say more than values
     if candidate.precision is not None:
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
@@ -527,9 +573,9 @@ def check_candidate(
         oracle, network, rng,
         noise=noise,
         # Rows asked, not sent: a retry must not change what is asked.
-        points=points_worth(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
-        at_use=points_at_use(spent.asked) if network.depth <= 2 else POINTS_FOR_DEEP,
-        on_lines=points_on_lines(spent.asked),
+        points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
+        at_use=points_at_use(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
+        on_lines=points_on_lines(worth),
         per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
         asked=candidate.asked,
@@ -540,41 +586,35 @@ def check_candidate(
     return CheckedNetwork(network, candidate, verification, precision)
 
 
+FEW_ROWS = 5000  # below, verification takes more than its share
+
+
 def points_worth(spent: int) -> int:
     """Random points at each scale that a network is verified at, after so many rows."""
-    few_rows, points_for_few_rows = 5000, 36  # a small network can afford more than its share
+    points_for_few_rows = 36  # a small network can afford more than its share
     fewest_points, most_points = 20, 64
     verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
-    if spent < few_rows:
+    if spent < FEW_ROWS:
         return points_for_few_rows
     return int(np.clip(verification_share * spent, fewest_points, most_points))
 
 
 def points_at_use(spent: int) -> int:
     """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
-    few_rows, fewest_points, most_points = 5000, 100, 300  # a small network can afford more than its share
+    fewest_points, most_points = 100, 300  # a small network can afford more than its share
     share = 2e-2  # of the rows spent
-    if spent < few_rows:
+    if spent < FEW_ROWS:
         return min(most_points, max(points_worth(spent), spent))  # of a tiny one no more than the search itself took
     return int(np.clip(share * spent, fewest_points, most_points))
 
 
 def points_on_lines(spent: int) -> int:
     """Points on lines through the scale of use, and where neurons are rarely on."""
-    few_rows, fewest_points, share = 5000, 16, 5e-3  # of the rows spent
-    return LINE_POINTS if spent < few_rows else int(np.clip(share * spent, fewest_points, LINE_POINTS))
+    fewest_points, share = 16, 5e-3  # of the rows spent
+    return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
 
-
-EXACT_TOLERANCE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
 
 IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
-WOULD_REFUSE = Diagnosis("would-refuse")
-
-
-def answers_labels(health: Interface, oracle: Oracle) -> bool:
-    """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
-    clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
-    return clear and health.shape is Shape.PIECEWISE_CONSTANT and oracle.facts.domain.is_space
 
 
 def labels_apart(place: Place, rng: np.random.Generator) -> bool:
@@ -585,105 +625,6 @@ def labels_apart(place: Place, rng: np.random.Generator) -> bool:
     with place.oracle.stage("look"):
         answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
     return len(np.unique(answers)) == labels and are_whole_numbers(answers)
-
-
-def exact_refusal(health: Interface) -> Outcome | None:
-    """The outcome that exact extraction would end with at once, or None."""
-    if health.refusal is not None:
-        return health.refusal
-    verifiable = NOISE_FACTOR * health.noise.at(health.spread) <= EXACT_TOLERANCE * health.spread
-    if health.number_format != "float64" or not verifiable:
-        return Outcome.LOW_PRECISION
-    if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
-        return Outcome.OUT_OF_REACH
-    return None
-
-
-def has_noticeable_noise(health: Interface) -> bool:
-    """True if there is noise that exact methods can work with, but are not made for."""
-    noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
-    return (
-        exact_refusal(health) is None and NOISE_FACTOR * health.noise.at(health.spread) > noticed_noise * health.spread
-    )
-
-
-def answered_far_out(health: Interface) -> bool:
-    """True if the target gave finite answers far from the origin."""
-    return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
-
-
-def saturates(health: Interface, oracle: Oracle) -> bool:
-    """True if probabilities are what keeps a method from looking far out, and it could do with less."""
-    refusal, facts = exact_refusal(health), oracle.facts
-    near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
-    may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
-    return may and facts.saturates and facts.domain.is_space
-
-
-def few_digits_are_enough(health: Interface, oracle: Oracle) -> bool:
-    """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
-    if health.number_format == "float16":
-        return False
-    if oracle.facts.domain.is_space:
-        return answered_far_out(health)
-    return oracle.facts.domain.is_box and enough_inside_bounds(health)
-
-
-def enough_inside_bounds(health: Interface) -> bool:
-    """True if the method for few digits could read lines inside bounds."""
-    return health.noise.at(health.spread) <= NOISIEST_READ * health.spread
-
-
-def in_few_bits(health: Interface) -> bool:
-    """True if probabilities behind a link have no more digits than a number format below float64 holds."""
-    return health.raw is not None and health.raw.number_format != "float64"
-
-
-def shows_too_little(outcome: Outcome, health: Interface) -> bool:
-    """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
-    if health.raw is None or health.raw.decimals is not None or not health.deterministic:
-        return False
-    nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
-    return nothing and not in_few_bits(health)
-
-
-def what_extraction_would_do(health: Interface, oracle: Oracle) -> tuple[Diagnosis, ...]:
-    """Where it would not look for exact weights: that it refuses the target, and why, or does with few digits."""
-    refusal = exact_refusal(health)
-    if health.raw is not None and health.raw.too_coarse:
-        return (WOULD_REFUSE,)  # the interface says why
-    noisy = health.raw is not None and not health.deterministic and health.refusal is None
-    if saturates(health, oracle) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
-        return _inside_a_box(health)
-    if refusal is None or health.refusal is not None:
-        return ()
-    if refusal is not Outcome.LOW_PRECISION:
-        return (WOULD_REFUSE, refusal.diagnosis)
-    if few_digits_are_enough(health, oracle):
-        return (Diagnosis("with-few-digits", remedies=_more_digits(health)),)
-    return (WOULD_REFUSE, too_few_digits(health, tried=False))
-
-
-def _inside_a_box(health: Interface) -> tuple[Diagnosis, ...]:
-    """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
-    assert health.raw is not None
-    if health.raw.certain:
-        return ()
-    if health.noise.absolute > NOISIEST_READ * health.spread:
-        return (WOULD_REFUSE, too_few_digits(health, tried=False))
-    return (Diagnosis("inside-a-box", remedies=_more_digits(health)),)
-
-
-def _more_digits(health: Interface) -> tuple[Remedy, ...]:
-    return (FLOAT64,) if health.more_digits else ()
-
-
-def too_few_digits(health: Interface, *, tried: bool) -> Diagnosis:
-    """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
-    if health.raw is not None and health.raw.too_coarse:
-        return unreadable_values(health)
-    fields = digits_limit(health) | {"tried": tried}
-    return Diagnosis("too-few-digits", fields, _more_digits(health) or what_is_left(health))
 
 
 def evidence_of_clipping(

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise, FramedNetwork
-from reluctant.messages import Diagnosis
+from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Oracle, Wrapper
@@ -42,16 +42,16 @@ def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
 
     A count, which is typed as one, is a whole number of at least 1. None stands where it is the default.
     """
-    for field in fields(settings):
-        value, zero = getattr(settings, field.name), field.name in may_be_zero
-        if value is None and field.default is None:
+    for each in fields(settings):
+        value, zero = getattr(settings, each.name), each.name in may_be_zero
+        if value is None and each.default is None:
             continue
-        counted = str(field.type).partition(" ")[0] == "int"
+        counted = str(each.type).partition(" ")[0] == "int"
         if counted and not (isinstance(value, int | np.integer) and value >= (0 if zero else 1)):
             least = "0" if zero else "1"
-            raise InvalidInput.about(field.name, got=value, expected=f"a whole number of at least {least}")
-        if isinstance(field.default, float) and not (value >= 0 if zero else value > 0):
-            raise InvalidInput.about(field.name, got=value, expected="at least 0" if zero else "a number above 0")
+            raise InvalidInput.about(each.name, got=value, expected=f"a whole number of at least {least}")
+        if isinstance(each.default, float) and not (value >= 0 if zero else value > 0):
+            raise InvalidInput.about(each.name, got=value, expected="at least 0" if zero else "a number above 0")
 
 
 class StageFailed(Exception):
@@ -106,40 +106,24 @@ class Certificate:
         """Number of hidden neurons found."""
         return len(self.weight_errors)
 
-    def __str__(self) -> str:
-        if not self.width:
-            return self._of_none()
-        largest = self.weight_errors.max(initial=0)
-        far = f", or farther out than {self.radius:.1e}," if np.isfinite(self.radius) else ""
-        where = f" in the {self.layer} layer" if self.layer else ""
-        known = f"weights to {largest:.1e} at worst"
-        if self.estimated:
-            known = (
-                f"weights to a standard error of {largest:.1e} (some may be off by tens of times that), biases to "
-                "about the noise of an answer"
-            )
-        return (
-            f"{self.width} neurons{where} up to equivalence, {known}. Where lines were read, a neuron that bends the "
-            f"function by less than {self.resolution:.1e}{far} could be missing. Verification says how "
-            "much of the rest was looked at."
-        ) + self._of_two_layers()
-
-    def _of_none(self) -> str:
-        far = f", farther out than {self.radius:.1e}" if np.isfinite(self.radius) else ""
-        where = f" in the {self.layer} layer" if self.layer else ""
-        return (
-            f"No neuron was found{where}. One that bends the function by less than the noise of the answers{far}, or "
-            "only where nothing was asked, could be missing."
-        ) + self._of_two_layers()
-
-    def _of_two_layers(self) -> str:
-        badly_conditioned = 1e3  # from here on a condition number is worth a word
-        sums, limits = "", ""
+    @property
+    def notes(self) -> Notes:
+        """The neurons, their errors and what could be missing, as diagnoses."""
+        badly_conditioned = 1e3  # from here on a condition number is worth a sentence
+        place = {"layer": self.layer, "radius": self.radius if np.isfinite(self.radius) else None}
+        found = [Diagnosis("no-neuron-found", place)]
+        if self.width:
+            errors = {"error": float(self.weight_errors.max()), "estimated": self.estimated}
+            neurons = {"width": self.width, "resolution": self.resolution}
+            found = [Diagnosis("neurons-found", neurons | errors | place)]
         if self.sums:
-            sums = f" {self.sums} more units are the sum of neurons that are always active; which ones no answer tells."
+            found.append(Diagnosis("sums-of-neurons", {"sums": self.sums}))
         if self.condition is not None and self.condition > badly_conditioned:
-            limits = f" The first layer's weights have condition number {self.condition:.1e}, which limits the digits."
-        return sums + limits
+            found.append(Diagnosis("ill-conditioned", {"condition": self.condition}))
+        return Notes(tuple(found))
+
+    def __str__(self) -> str:
+        return str(self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -157,7 +141,7 @@ class Candidate:
     network: ReLUNetwork
     held_out: HeldOutRows | None = None
     certificate: Certificate | None = None
-    limits: str = ""  # what the method cannot know, in words
+    limits: Notes = field(default_factory=Notes)  # what the method cannot know
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
     verification: LabelVerification | None = None  # of a method that reads labels, and compares labels
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made
@@ -168,10 +152,12 @@ class Method(ABC):
 
     needs_space: it asks far from the origin, so the target has to answer everywhere.
     few_digits: it reads answers of few digits (float32, rounding, noise), which exact methods refuse.
+    reads_gradients: it uses gradients where the target answers them; float32 is then enough for it.
     """
 
     needs_space: ClassVar[bool] = False
     few_digits: ClassVar[bool] = False
+    reads_gradients: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:

@@ -49,8 +49,6 @@ from reluctant.numerics import DOUBLE, FloatArray
 Ask: TypeAlias = Callable[[FloatArray], FloatArray]
 AskAt: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]  # positions on lines of these indices to answers
 LostAt: TypeAlias = Callable[[IntArray, FloatArray, FloatArray], FloatArray]  # the same and answers to their noise
-Watch: TypeAlias = Callable[[Scan], None]
-Show: TypeAlias = Callable[[Samples], None]
 
 
 @dataclass(frozen=True)
@@ -377,11 +375,10 @@ def scan_lines(
     close: bool = False,
     places: FloatArray | None = None,
     most: int | None = None,
-    watch: Watch | None = None,
     ask_at: AskAt | None = None,
     lost: ExtraNoise | None = None,
 ) -> Scan:
-    """Find every crease on every line, from limit to limit; `watch` is shown what is known after every round.
+    """Find every crease on every line, from limit to limit.
 
     `ask` answers rows; `ask_at`, if given, positions t on lines of these indices: rows need not be written out here.
 
@@ -404,17 +401,16 @@ def scan_lines(
             wanted, n = WantedSamples(), len(lines)  # single samples: each gets a partner when it needs one
             wanted.add(np.repeat(np.arange(n), len(places)), np.tile(places, n))
             samples = samples + search.ask_all(wanted)
-        samples, left = _searched(search, samples, rng, most, watch)
+        samples, left = _searched(search, samples, rng, most)
         return _ended_scan(search, samples, left)
 
 
 @dataclass(frozen=True)
 class _EndTerms:
-    """Where a search ends though something is open, in rows and in rounds since it began; and who sees its samples."""
+    """Where a search ends though something is open: in rows, and in rounds since it began."""
 
     most: int | None
     begun: int
-    show: Show | None
 
     def are_over(self, search: CreaseSearch, seen: SearchRound) -> bool:
         """Too many rows, or rounds of a crowd, or nothing gets better."""
@@ -426,19 +422,15 @@ class _EndTerms:
 
 
 def _searched(
-    search: CreaseSearch, samples: Samples, rng: np.random.Generator, most: int | None, watch: Watch | None
+    search: CreaseSearch, samples: Samples, rng: np.random.Generator, most: int | None
 ) -> tuple[Samples, LinePlaces]:
     """All samples, and where something is left open; a few places of a crowd are begun afresh."""
-    show: Show | None = None if watch is None else lambda known: watch(_scan_so_far(search, known))
-
-    def begun(samples: Samples) -> tuple[Samples, LinePlaces]:
-        return _rounds(search, _shown(samples, show), _EndTerms(most, search.counts.rounds, show))
-
-    samples, left = begun(samples)
+    samples, left = _rounds(search, samples, _EndTerms(most, search.counts.rounds))
     for _ in range(FRESH_STARTS):
         if not 0 < len(left) < FEW_OPEN * len(search.pieces(samples)) or not search.is_crowded(samples):
             break
-        samples, left = begun(start_afresh(search, samples, left, rng))
+        samples = start_afresh(search, samples, left, rng)
+        samples, left = _rounds(search, samples, _EndTerms(most, search.counts.rounds))
     return samples, left
 
 
@@ -450,7 +442,7 @@ def _rounds(search: CreaseSearch, samples: Samples, terms: _EndTerms) -> tuple[S
             return seen.samples, seen.open
         if terms.are_over(search, seen):
             return seen.samples, seen.open + seen.wanted.places
-        samples = _shown(seen.samples + search.ask_all(seen.wanted), terms.show)
+        samples = seen.samples + search.ask_all(seen.wanted)
         if little_is_open(search, seen):
             samples = _rounds_in_part(search, samples, seen, terms)
 
@@ -460,25 +452,8 @@ def _rounds_in_part(search: CreaseSearch, samples: Samples, seen: SearchRound, t
     stretches = Stretches.around(seen)
     inside, others = stretches.apart(samples)
     most = None if terms.most is None else terms.most - len(others)
-    show = terms.show
-    show_all: Show | None = None if show is None else lambda known: show(stretches.together(known, others))
-    inside, _ = _rounds(stretches.search(search, seen), inside, replace(terms, most=most, show=show_all))
+    inside, _ = _rounds(stretches.search(search, seen), inside, replace(terms, most=most))
     return stretches.together(inside, others)
-
-
-def _shown(samples: Samples, show: Show | None) -> Samples:
-    if show is not None:
-        show(samples)
-    return samples
-
-
-def _scan_so_far(search: CreaseSearch, s: Samples) -> Scan:
-    """What is known in the middle of the search: pieces, and the creases that are certified by now."""
-    pieces = search.pieces(s)
-    left = before_creases(s, pieces)
-    left = left[pieces.first[left + 1] - pieces.last[left] <= 1]
-    left = left[Meetings.of(s, pieces, left, search.sd).certified & bends(pieces, left)]
-    return Scan(s, pieces, creases_after(s, pieces, left), np.zeros(len(search.lines), dtype=int))
 
 
 def _ended_scan(search: CreaseSearch, s: Samples, left: LinePlaces) -> Scan:

@@ -44,6 +44,7 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     in_steps, no_number = refusal is Outcome.PIECEWISE_CONSTANT, refusal is Outcome.NON_FINITE
     table: tuple[tuple[bool, Callable[[], Diagnosis]], ...] = (
         (refusal is Outcome.CONSTANT and found.varies_far_out, lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN,))),
+        (curved and raw is not None, lambda: _curved_behind(found)),
         ((curved or noisy) and found.are_of_a_link, lambda: _of_a_link(found)),
         (curved and found.may_be_sigmoids and not found.curved_odds, lambda: _may_be_sigmoid(found)),
         (
@@ -51,7 +52,7 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
             lambda: Diagnosis("missing-is-nan", likeness_fields(found), (READ_MISSING,)),
         ),
         (in_steps and found.answers is Kind.LABELS, lambda: _labels(found)),
-        (in_steps and found.step_function, lambda: Diagnosis("answers-in-steps", remedies=what_is_left(found))),
+        (in_steps and found.step_function, lambda: Diagnosis(steps_slug(found), remedies=what_is_left(found))),
         ((no_number or noisy) and raw is not None and raw.too_coarse, lambda: unreadable_values(found)),
         (no_number and raw is not None, lambda: _certain(found)),
         (noisy, lambda: hidden_structure(found)),
@@ -64,9 +65,20 @@ def _labels(found: Interface) -> Diagnosis:
     return Diagnosis(slug, remedies=(TRAIN, SPAN_FROM_LABELS))
 
 
+def steps_slug(found: Interface) -> str:
+    """Of answers that change in steps: whether they are those of trees."""
+    return "answers-of-trees" if found.trees else "answers-in-steps"
+
+
 def _may_be_sigmoid(found: Interface) -> Diagnosis:
     remedies = (TRAIN_AS_ANSWERED, Remedy("read-if-sigmoid", "extract", _link_options(found)))
     return Diagnosis("may-be-sigmoid", _top(found), remedies)
+
+
+def _curved_behind(found: Interface) -> Diagnosis:
+    """Of values that are curved after the link was undone: smooth neurons, or another link."""
+    assert found.raw is not None
+    return Diagnosis("curved-behind-link", {"link": found.raw.link}, (TRAIN_AS_ANSWERED, SPAN_FROM_LABELS))
 
 
 def _certain(found: Interface) -> Diagnosis:

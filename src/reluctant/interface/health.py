@@ -6,7 +6,7 @@ deterministic; a look far out shows where they end. The kind of answers, their d
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -21,16 +21,18 @@ from reluctant.interface.kinds import (
     IntegerKind,
     Likeness,
     Shape,
+    Steps,
     TopK,
     all_integers,
     are_integers,
     class_columns,
     classify_integers,
     classify_shape,
+    find_steps,
     grow,
     is_curved_all_along,
     is_in_noise,
-    is_step_function,
+    saturated,
 )
 from reluctant.interface.noise import (
     FINER_STEPS,
@@ -50,9 +52,10 @@ from reluctant.interface.noise import (
     noise_model,
     read_noise,
 )
+from reluctant.interface.prospects import extraction_prospects
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.base import Kind
+from reluctant.oracles.base import Facts, Kind
 from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
@@ -96,8 +99,10 @@ class Interface:
     tanh: the answers are those of a tanh, by how lines bend.
     integers: labels, rounded scores or undecided; None for two integers, which are labels, and for other answers.
     step_function: the answers are levels that no rounding explains: those of trees, or of quantised numbers.
+    trees: and each step depends on one input alone, and far out there are none, as with the splits of trees.
     class_columns: outputs that hold class numbers (or counts) beside others that do not.
     varies_far_out: all answers are the same at the scale of use, and not far out.
+    facts: what the target says of itself: its domain, its link.
     """
 
     shape: Shape
@@ -125,8 +130,10 @@ class Interface:
     tanh: bool = False
     integers: IntegerKind | None = None
     step_function: bool = False
+    trees: bool = False
     class_columns: tuple[int, ...] = ()
     varies_far_out: bool = False
+    facts: Facts | None = field(default=None, repr=False, compare=False)
 
     @property
     def refusal(self) -> Outcome | None:
@@ -159,8 +166,13 @@ class Interface:
         """All that was measured, most important first."""
         return findings(self)
 
+    @property
+    def prospects(self) -> tuple[Diagnosis, ...]:
+        """What `extract` would do; nothing where `diagnosis` says why it refuses the target."""
+        return () if self.facts is None else extraction_prospects(self, self.facts)
+
     def __str__(self) -> str:
-        return "\n".join(map(str, self.findings()))
+        return "\n".join(map(str, (*self.findings(), *self.prospects)))
 
     @property
     def curves_hidden(self) -> bool:
@@ -215,7 +227,9 @@ class Interface:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every field, the outcome of a refusal, and its diagnosis."""
         refusal, diagnosis = self.refusal, self.diagnosis
-        return asdict(self) | {
+        measured = asdict(replace(self, facts=None))
+        del measured["facts"]
+        return measured | {
             "shape": str(self.shape),
             "answers": str(self.answers),
             "integers": None if self.integers is None else str(self.integers),
@@ -242,8 +256,8 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
 
     Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
     that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around
-    all lines at most 120, to tell steps from ramps; one that answers whole numbers, alone or beside others, at most 240
-    more for each and 100, to tell labels from rounded values.
+    all lines at most 120, to tell steps from ramps, and 4·(log₂ d + 2), to tell trees; one that answers whole numbers,
+    alone or beside others, at most 240 more for each and 100, to tell labels from rounded values.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")
@@ -268,14 +282,17 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         far = _ask_far(oracle, rng, near, while_readable=straight) if domain.is_space else {}
         integers = _integers(oracle, rng, near, far, repeated)
         readable = raw is None or not (raw.too_coarse or raw.next_to_one)
-        stepped = readable and is_step_function(partial(ask, oracle), near)
-        curved = not stepped and _is_curved(oracle, near, raw)
-    health = _summarise(near, repeated, far, raw, integers, stepped, curved, oracle.queries - before, lost)
+        ends = _constant_beyond(near, far, 0.0) is not None
+        likely = not far or (ends and not saturated(far, 0.0))
+        steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely) if readable else None
+        curved = steps is None and _is_curved(oracle, near, raw)
+    health = _summarise(near, repeated, far, raw, integers, steps, curved, oracle.queries - before, lost)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
     if health.answers is not Kind.LABELS and raw is None:
         with oracle.stage("health"):
             columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
         health = replace(health, class_columns=columns, queries=oracle.queries - before)
+    health = replace(health, facts=oracle.facts)
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
@@ -306,16 +323,19 @@ def _ask_far(
 
 def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
-    integers: IntegerKind | None, stepped: bool, bent: bool, queries: int, lost: FloatArray | None,
+    integers: IntegerKind | None, steps: Steps | None, bent: bool, queries: int, lost: FloatArray | None,
 ) -> Interface:  # fmt: skip
     scores = integers is IntegerKind.SCORES
     near_noise, far_noise = _near_reading(near, raw, scores), _far_reading(far)
-    shape, off = _shape(near, near_noise, raw, stepped, bent, lost), NOISE_FACTOR * near_noise.sd if near_noise else 0.0
+    shape, off = (
+        _shape(near, near_noise, raw, steps is not None, bent, lost),
+        NOISE_FACTOR * near_noise.sd if near_noise else 0.0,
+    )
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
     shape = _read_shape(shape, like.answers, scores)
-    decimals = 0 if scores else find_decimals(near.answers)
+    decimals = 0 if scores else None if steps is not None else find_decimals(near.answers)
     return Interface(
         shape=shape,
         deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
@@ -331,7 +351,8 @@ def _summarise(
         queries=queries,
         raw=raw,
         integers=integers,
-        step_function=shape is Shape.PIECEWISE_CONSTANT and stepped,
+        step_function=shape is Shape.PIECEWISE_CONSTANT and steps is not None,
+        trees=shape is Shape.PIECEWISE_CONSTANT and steps is Steps.SPLITS,
         **vars(like),
     )
 

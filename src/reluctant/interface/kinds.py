@@ -7,7 +7,7 @@ Integers: between two inputs a rounded continuous function takes every integer b
 such order: between class 3 and class 1 there need be no 2. Each path between two inputs is halved, keeping the half
 whose ends differ more, until its ends are neighbours or so close that only a jump is left. Far out values grow with the
 inputs, and classes do not. An answer may hold a class number beside its score: it is an integer, takes few values, and
-jumps between them. Trees answer in steps, on levels that no rounding explains.
+jumps between them. Trees answer in steps, on levels that no rounding explains, or steps that depend on one input each.
 
 Sigmoids: answers that bend as they are, and are straight as log-odds, have no other explanation. Few digits hide such
 curves, and a line that bends may have met a crease. Answers t of a tanh show by the halves (1 + t) / 2, which are those
@@ -275,12 +275,36 @@ STAYS = 0.5  # of a change, at least; one that is not sudden falls a thousandfol
 COARSEST_GRID = 6  # decimals: levels that need more are no rounded numbers, as few as they may be
 
 
-def is_step_function(ask: Ask, lines: ShortLines) -> bool:
-    """True if answers are flat around the centres, come back to levels that no rounding makes, and jump between them.
+class Steps(StrEnum):
+    """What answers that stay on levels are the answers of."""
 
-    Cost: none where a slope is seen; else at most 120 rows.
+    SPLITS = "splits"  # of trees: each depends on one input, and far out there are none
+    OTHERS = "others"
+
+
+def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Steps | None:
+    """Steps between levels around the centres; None where a slope, rounding or labels explain the answers.
+
+    Levels that no rounding makes are steps if answers jump between them. A forest of a hundred trees answers in
+    hundredths, as rounded values do: these are steps if each jump depends on one input alone. ends: answers stay the
+    same far out; likely: and are not 0 or 1 there, as rounded probabilities are, or nothing is known of that.
+    Cost: none where a slope is seen or answers are whole numbers; else at most 120 rows, and log₂ d + 2 for each of 4
+    jumps.
     """
-    return _are_flat(lines) and _come_back(lines) and _jump(ask, lines)
+    levels, often = np.unique(lines.finite_answers, axis=0, return_counts=True)
+    levels = levels[often > 1]  # what changes all the time does not come back
+    on_levels = len(levels) >= FEWEST_STEPS and off_grid(levels)
+    splits_likely = likely and len(levels) > 1 and not all_integers(levels)
+    if not _are_flat(lines) or not (on_levels or splits_likely):
+        return None
+    try:
+        ways = _jumps(ask, lines)
+        of_splits = ways is not None and _depend_on_one_input(ask, ways)
+    except (BudgetExhausted, TargetError):
+        return None
+    if ways is None or not (on_levels or of_splits):
+        return None
+    return Steps.SPLITS if of_splits and ends else Steps.OTHERS
 
 
 def _are_flat(lines: ShortLines) -> bool:
@@ -292,27 +316,39 @@ def _are_flat(lines: ShortLines) -> bool:
     return bool(len(flat) and flat.mean() >= MOST_LINES and not sloping)
 
 
-def _come_back(lines: ShortLines) -> bool:
-    answers, times = np.unique(lines.finite_answers, axis=0, return_counts=True)
-    levels = answers[times > 1]  # what changes all the time does not come back
-    return len(levels) >= FEWEST_STEPS and off_grid(levels)
-
-
-def _jump(ask: Ask, lines: ShortLines) -> bool:
-    """True if between centres the full change is left, however short the path has become."""
+def _jumps(ask: Ask, lines: ShortLines) -> Paths | None:
+    """Ways between centres, halved until one jump is left of each; None where the change becomes less on the way."""
     rows, answers = lines.centres[lines.sound], lines.at_centres[lines.sound]
     pairs = [(i, j) for i, j in combinations(range(len(rows)), 2) if (answers[i] != answers[j]).any()][:STEP_WAYS]
     start, end = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     ways = Paths(rows[start], answers[start], rows[end], answers[end])
-    try:
-        for _ in range(TO_ONE_STEP):
-            ways.halve(ask)
-        change = ways.apart
-        for _ in range(FARTHER):
-            ways.halve(ask)
-    except (BudgetExhausted, TargetError):
+    for _ in range(TO_ONE_STEP):
+        ways.halve(ask)
+    change = ways.apart
+    for _ in range(FARTHER):
+        ways.halve(ask)
+    return ways if pairs and (ways.apart >= STAYS * change).all() else None
+
+
+def _depend_on_one_input(ask: Ask, ways: Paths) -> bool:
+    """True if one input alone makes each jump: it changes the answer by itself, and all others together do not.
+
+    Inputs go over from one end to the other, and halving finds the one at which the answer changes. A jump across an
+    oblique hyperplane passes only where one input has most of its normal.
+    """
+    n, dim = ways.start.shape
+    before, after = np.zeros(n, dtype=np.intp), np.full(n, dim)
+    if dim == 1:
         return False
-    return bool(len(pairs) and (ways.apart >= STAYS * change).all())
+    for _ in range(int(np.ceil(np.log2(dim)))):
+        middle = (before + after) // 2
+        at = ask(np.where(np.arange(dim) < middle[:, None], ways.end, ways.start))
+        over = np.abs(at - ways.at_end).max(axis=1) < np.abs(at - ways.at_start).max(axis=1)
+        before, after = np.where(over, before, middle), np.where(over, middle, after)
+    one = np.arange(dim) == after[:, None] - 1
+    alone = ask(np.where(one, ways.end, ways.start)) == ways.at_end
+    others = ask(np.where(one, ways.start, ways.end)) == ways.at_start
+    return bool(alone.all() and others.all())
 
 
 def off_grid(levels: FloatArray) -> bool:

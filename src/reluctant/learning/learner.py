@@ -19,14 +19,25 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.attempts import (
-    FEW_DIGITS_TOLERANCE,
-    answered_far_out,
-    evidence_of_clipping,
-    exact_refusal,
-    few_digits_are_enough,
-    too_few_digits,
+from reluctant.extraction.any_position.accuracy import (
+    DrawnPoints,
+    check_network,
+    draw_points,
+    output_units,
+    points_to_see,
+    remaining_risk,
 )
+from reluctant.extraction.any_position.crease_planes import CreasePlanes
+from reluctant.extraction.any_position.line_search import improve_by_lines
+from reluctant.extraction.any_position.models import (
+    Model,
+    closely_checked,
+    fitted_model,
+    model_of,
+    oriented_model,
+    oriented_network,
+)
+from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE, evidence_of_clipping
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
@@ -35,17 +46,8 @@ from reluctant.interface import Interface
 from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
-from reluctant.learning.accuracy import (
-    DrawnPoints,
-    check_network,
-    draw_points,
-    output_units,
-    points_to_see,
-    remaining_risk,
-)
-from reluctant.learning.crease_planes import CreasePlanes
-from reluctant.learning.line_search import improve_by_lines
-from reluctant.learning.models import Model, closely_checked, fitted_model, model_of, oriented_model, oriented_network
+from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
+from reluctant.interface.reading import find_link
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
@@ -242,6 +244,11 @@ class Learner:
     def search(self) -> Outcome:
         """Points, the exact method, lines."""
         health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+        read = find_link(self.oracle, health, self.rng, HEALTH_LINES)
+        if read is not None:
+            self.oracle = self.run.oracle = read.oracle
+            self.evidence.update(read.evidence())
+            health = read.health
         unread, refusal = unread_behind_link(health), refusal_of(health)
         if unread is not None:
             return self.refused(unread)
@@ -286,7 +293,7 @@ class Learner:
             return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
         refused = exact_refusal(health) is not None
         # Noise that stays the same is cheap to leave behind; in float32 the attempt may take longer than lines do.
-        cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle)
+        cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle.facts)
         if refused and not (self.few_digits and cheap):
             return None
         tried = try_exact(self.oracle, health, noise, self.rng, few_digits=refused)
@@ -447,7 +454,7 @@ def learn(
         raise InvalidInput.about("narrowest", got=narrowest, expected="a width above 0, at most 1")
     with opened_target(oracle, opening, seconds) as opened:
         target, units = in_units(opened)
-        return _learn(target, eps, rng, narrowest).with_classes(opened).in_inputs_of(units)
+        return _learn(target, eps, rng, narrowest).in_inputs_of(units)
 
 
 def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
@@ -464,4 +471,4 @@ def _learn(opened: Counting, eps: float, rng: Rng, narrowest: float) -> Result:
             fix=f"Give a width of at least {narrowest * points * opened.dim / MOST_NUMBERS:.1g}.",
         )  # fmt: skip
     learner = Learner(run, eps, points, as_generator(rng))
-    return learner.result(run.finish(learner.go, learner.cut_short))
+    return learner.result(run.finish(learner.go, learner.cut_short)).with_classes(run.oracle)

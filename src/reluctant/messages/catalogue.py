@@ -164,6 +164,7 @@ OUTCOMES: Mapping[str, Entry] = {
 # What limits the digits of answers: read by the phrase {digits}.
 ROUNDED = {"link": None, "limit": "decimals", "decimals": 3}
 SOFTMAX = {"kind": "softmax", "percent": False}
+GRADIENTS_WRONG = {"agreeing": 0, "points": 4}
 
 INTERFACES: Mapping[str, Entry] = {
     "answers-of-link": Entry(
@@ -209,6 +210,11 @@ INTERFACES: Mapping[str, Entry] = {
         "The answers change in steps, as those of trees, of quantised numbers, or of rounded inputs do.",
         "They hold no weights and no gradients.",
     ),
+    "answers-of-trees": Entry(
+        "The answers are piecewise constant, and each step depends on one input alone: they are those of a tree, a "
+        "forest or boosted trees, and not of a ReLU network.",
+        "They hold no weights and no gradients.",
+    ),
     "same-near": Entry(
         "The target gave the same answer everywhere near the origin, and others far out. Methods begin near it.",
     ),
@@ -219,6 +225,10 @@ INTERFACES: Mapping[str, Entry] = {
     ),
     "nothing-behind-link": Entry(
         "All {noun} behind the link were exactly {ends}. Labels are like that, and no link can read them.",
+        example={"link": "softmax"},
+    ),
+    "curved-behind-link": Entry(
+        "The values before the {link} of the answers are curved too: smooth neurons made them, and no ReLU network.",
         example={"link": "softmax"},
     ),
     "certain-behind-link": Entry(
@@ -235,6 +245,48 @@ INTERFACES: Mapping[str, Entry] = {
     ),
     "link-in-steps": Entry(
         "The answers behind the link change in steps: they are rounded. The values before the link cannot be read.",
+    ),
+    "explanation-times-input": Entry(
+        "The gradients are those of input × gradient: divided by the inputs they agree with differences of values.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-absolute": Entry(
+        "The gradients are absolute values: their sizes agree with differences of values, their signs are gone.",
+        "Values alone were used. The largest entries still name the inputs that matter most.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-sign": Entry(
+        "The gradients are signs alone, with no sizes.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-scaled": Entry(
+        "The gradients have the right directions and other lengths: they are scaled.",
+        "Values alone were used. Directions are enough for a span, if the target is opened without its scaling.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-integrated": Entry(
+        "The gradients add up to the change of the answer from the origin, as integrated gradients do.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-smoothed": Entry(
+        "The gradients are close to differences of values and not equal to them: averages around the input, as of "
+        "SmoothGrad.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-noisy": Entry(
+        "The gradients are close to differences of values, and differ when they are asked for again: noise was added, "
+        "or random averages were taken, as by SmoothGrad.",
+        "Values alone were used.",
+        example=GRADIENTS_WRONG,
+    ),
+    "explanation-other": Entry(
+        "The gradients are those of another function: they agree with differences of values at {agreeing} of {points} "
+        "inputs.",
+        "Values alone were used. Check that gradients and answers are of one model and in one order of outputs.",
+        example=GRADIENTS_WRONG,
     ),
     "clipped-inputs": Entry(
         "{ended}Inputs seem to be clipped{clipped_to}: farther out nothing changes, and what bends at these bounds is "
@@ -281,6 +333,8 @@ FINDINGS: Mapping[str, Entry] = {
         "Far out the answers are 0 or {top:g}: they may be probabilities of a sigmoid{in_percent}, or clipped values.",
         example={"top": 1.0, "percent": False},
     ),
+    "exact-weights": Entry("`extract` looks for exact weights."),
+    "from-labels": Entry("`extract` uses labels alone: it recovers one hidden layer where there are two of them."),
     "would-refuse": Entry("Exact extraction would refuse this target."),
     "inside-a-box": Entry("Far out the answers saturate: `extract` looks inside a box in which they do not."),
     "with-few-digits": Entry(
@@ -290,6 +344,10 @@ FINDINGS: Mapping[str, Entry] = {
 }
 
 RUNS: Mapping[str, Entry] = {
+    "link-found": Entry(
+        "The answers look like {behind_link}{in_percent}: values were read through a {link} that nobody gave.",
+        example={"link": "softmax", "percent": False},
+    ),
     "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
         "All calls that failed have larger numbers (from {failed:.3g} in size) than all that was answered (up to "
@@ -365,6 +423,72 @@ RUNS: Mapping[str, Entry] = {
     "flip-within-noise": Entry(
         "Asked again, the flipped input was not clearly beyond the boundary: the answers are too noisy.",
     ),
+    "asked-inside": Entry("Far out answers saturate: asked inside {box}.", example={"box": "[-4, 4]"}),
+    # What a run knows of what it found, and what it could have missed.
+    "neurons-found": Entry(
+        "The network has {neuron_count}{in_layer} up to equivalence, {weights_known}. Where lines were read, a neuron "
+        "that bends the function by less than {resolution:.1e}{farther_out} could be missing. Verification says how "
+        "much of the rest was compared.",
+        example={
+            "width": 32,
+            "layer": "",
+            "error": 2e-13,
+            "estimated": False,
+            "resolution": 1e-12,
+            "radius": 1e6,
+        },
+    ),
+    "no-neuron-found": Entry(
+        "No neuron was found{in_layer}. One that bends the function by less than the noise of the answers{farther_out} "
+        "or only where nothing was asked could be missing.",
+        example={"layer": "", "radius": None},
+    ),
+    "sums-of-neurons": Entry(
+        "{sums} more units are the sum of neurons that are always active; which ones no answer tells.",
+        example={"sums": 2},
+    ),
+    "ill-conditioned": Entry(
+        "The first layer's weights have condition number {condition:.1e}, which limits the digits.",
+        example={"condition": 1e5},
+    ),
+    "layers-where-met": Entry(
+        "Layers after the first are known where their creases were met. Answers were checked out to ten times the "
+        "scale of use; farther out, or on a few inputs in a thousand, a neuron may be missing. Neurons that no answer "
+        "tells apart appear as often as they are needed, so layers may be wider than the target's."
+    ),
+    "scale-of-labels": Entry(
+        "Labels leave a common positive scale open: hidden neurons have weights of norm one, output weights too. A "
+        "neuron whose crease never meets the boundary shows in no label; it is part of the affine term."
+    ),
+    "span-asked": Entry(
+        "The span comes from {span_inputs}, and from steps of {reach:g} times their norm.",
+        example={"domain": "all of space", "scale": 1.0, "given": None, "reach": 10.0},
+    ),
+    "missed-direction": Entry(
+        "A direction could be missing that matters on less than about {share:.0%} of such inputs, or is weaker than "
+        "{weakest:.0e} of a gradient.",
+        example={"share": 0.01, "weakest": 1e-9},
+    ),
+    "missed-label-direction": Entry(
+        "A region of another label could be missing that holds less than {region:.1%} of such inputs; so could a "
+        "direction that matters on less than {boundary:.0%} of the boundary, or is less than {weakest:.0e} of its "
+        "normals.",
+        example={"region": 0.003, "boundary": 0.05, "weakest": 1e-6},
+    ),
+    "missed-bump": Entry(
+        "A bump narrower than {width:.1g} could have been missed: {points:,} random points would have met a wider one, "
+        "up to distance {near:g} from the origin, with {confidence:.1%} confidence; at distance {far:g} one wider than "
+        "{far_width:.1g}.{steep_bump}",
+        example={
+            "width": 0.01,
+            "points": 2855,
+            "near": 1.0,
+            "confidence": 0.99,
+            "far": 3.0,
+            "far_width": 0.55,
+            "added": None,
+        },
+    ),
 }
 
 IN_A_BOX = {"domain": "[-2, 2]"}
@@ -373,6 +497,9 @@ AUDITS: Mapping[str, Entry] = {
     # How a step ended.
     "trained-copy": Entry("A network trained on the answers is close enough to count as a copy."),
     "trained-no-copy": Entry("A network trained on the answers is not close enough to count as a copy."),
+    "trained-short-of-a-copy": Entry(
+        "The network trained on the answers falls short of a copy. A larger network or more answers may make one."
+    ),
     "trained-perhaps-a-copy": Entry(
         "The network trained on the answers may be close enough to count as a copy: {beside_a_copy}.",
         example={"most": 0.012, "allowed": 0.01, "labels": True, "alone": 0.9},
@@ -505,9 +632,6 @@ AUDITS: Mapping[str, Entry] = {
     "first-class-zero": Entry(
         "Probabilities do not show a value that is added to every class alike, so the copy gives the first class 0."
     ),
-    "method-limits": Entry("The step {step} has limits of its own.", example={"step": "extraction"}),
-    "method-certificate": Entry("The step {step} has a certificate of its network.", example={"step": "extraction"}),
-    "method-risk": Entry("The step {step} can miss a narrow bump.", example={"step": "learning"}),
     # Why there is no estimate of the cost.
     "link-not-measured": Entry(
         "Not measured: answers behind a {link}. Where they saturate, values are read inside a box, which takes some "
@@ -548,7 +672,65 @@ AUDITS: Mapping[str, Entry] = {
     "truth-apart": Entry("The comparison with the file is for the owner alone. No method has seen the file."),
 }
 
-TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS}
+LEAKS: Mapping[str, Entry] = {
+    "extractable": Entry(
+        "Anyone who can query this interface can copy the whole network: {parameters:,} parameters in {queries:,} "
+        "queries.",
+        more="The answers give the whole network away. Fewer digits, or labels alone, give less away.",
+        example={"parameters": 2410, "queries": 1183},
+    ),
+    "approximable": Entry(
+        "Anyone who can query this interface can make a close copy of the network in {queries:,} queries.",
+        more="The answers are enough for a close copy. A limit on the queries of each user makes a copy slower.",
+        example={"queries": 40_000},
+    ),
+    "span": Entry(
+        "Anyone who can query this interface can find the {rank:,} of {inputs:,} directions of the input that the "
+        "network looks at.",
+        more="The answers show which directions count. Changes of an input along all others pass unseen.",
+        example={"rank": 32, "inputs": 64},
+    ),
+    "flippable": Entry(
+        "One gradient step of {relative_size:.1%} of an input's norm changes the answer.",
+        more="A small step changes the answer. Training against such steps makes them larger.",
+        example={"relative_size": 0.021},
+    ),
+    "leak-not-settled": Entry(
+        "The audit could not settle whether the model is {leak}.",
+        more="A step did not come to its end. What is not settled is no pass: the reasons say what to try.",
+        example={"leak": "extractable"},
+    ),
+    "cheapest-defense": Entry(
+        "Of the defenses tried, {defense} stopped exact recovery at the least cost to honest users.",
+        example={"defense": "float16"},
+    ),
+}
+
+CHANGES: Mapping[str, Entry] = {
+    "leak-changed": Entry(
+        "{leak_name}: {before} before, {after} now.",
+        example={"leak": "extractable", "before": "not settled", "after": "found"},
+    ),
+    "copy-queries-changed": Entry(
+        "A copy took {before:,} queries, and takes {after:,} now.", example={"before": 1200, "after": 17_050}
+    ),
+    "copy-error-changed": Entry(
+        "The typical error of a copy was {before:.1e} of the output's deviation, and is {after:.1e} now.",
+        example={"before": 1e-12, "after": 1e-6},
+    ),
+    "flip-size-changed": Entry(
+        "The smallest flip was {before:.1%} of an input's norm, and is {after:.1%} now.",
+        example={"before": 0.021, "after": 0.05},
+    ),
+    "labels-copied-changed": Entry(
+        "A trained network gave {before:.1%} of labels, and gives {after:.1%} now.",
+        example={"before": 0.9, "after": 0.97},
+    ),
+    "other-shape": Entry("The two targets differ in inputs or outputs, so compare the figures with care."),
+    "nothing-changed": Entry("No leak changed, and no figure by much."),
+}
+
+TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS, **LEAKS, **CHANGES}
 
 PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",
@@ -556,6 +738,7 @@ PURPOSES: Mapping[str, str] = {
     "other-link": "Give the link that the target has, or none if it answers values or labels: {call}.",
     "more-digits": "Open the model in float64: {call}.",
     "give-domain": "Give the range of inputs that the target expects: {call}.",
+    "divide-by-input": "Divide by the inputs: {call}.",
     "fewer-rows": "If it takes only so many rows at once, say so: {call}.",
     "train": "Train a network on the answers: {call}.",
     "span-from-labels": "Recover the span from labels alone: {call}.",

@@ -8,7 +8,7 @@ each slug. A field of a diagnosis fills its place in the template; a phrase that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -68,10 +68,6 @@ class Diagnosis:
     def __str__(self) -> str:
         return self.text()
 
-    def without_remedies(self) -> Self:
-        """The same facts, for an edge that gives advice of its own."""
-        return replace(self, remedies=())
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The diagnosis in plain data."""
@@ -89,7 +85,7 @@ class Diagnosis:
 class Notes:
     """Several diagnoses together, such as the limits of what a run found; `slug in notes` asks for one of them."""
 
-    entries: tuple[Diagnosis, ...]
+    entries: tuple[Diagnosis, ...] = ()
 
     def __contains__(self, slug: object) -> bool:
         return any(entry.slug == slug for entry in self.entries)
@@ -195,6 +191,8 @@ LIKENESSES = {
     "labels-or-numbers": "labels, or values rounded to whole numbers",
     "softmax": "probabilities",
     "sigmoid": "probabilities of a sigmoid",
+    "log-softmax": "logarithms of probabilities",
+    "top-k": "the largest probabilities",
     "tanh": "values of a tanh",
 }
 
@@ -231,6 +229,35 @@ def _on_the_copy(fields: Fields) -> str:
 
 def _clipped_to(fields: Fields) -> str:
     return f" to [{fields['low']:.10g}, {fields['high']:.10g}]" if "low" in fields else ""
+
+
+def _weights_known(fields: Fields) -> str:
+    if not fields["estimated"]:
+        return f"weights to {fields['error']:.1e} at worst"
+    return (
+        f"weights to a standard error of {fields['error']:.1e} (some may be off by tens of times that), biases to "
+        "about the noise of an answer"
+    )
+
+
+def _span_inputs(fields: Fields) -> str:
+    kinds = "of several kinds (even, near corners, sparse, of one level, smooth) " if fields["scale"] is None else ""
+    drawn = f"random inputs {kinds}in {fields['domain']}"
+    drawn += "" if fields["scale"] is None else f", {fields['scale']:.2g} in every coordinate"
+    return drawn if fields["given"] is None else f"{drawn}, and as many like the {fields['given']} given"
+
+
+def _steep_bump(fields: Fields) -> str:
+    if fields["added"] is None:
+        return ""
+    return (
+        f" One of that width would add {fields['added']:.0e} to the error if it were as steep as the steepest neuron "
+        "found, which nobody measured; a steeper one adds more."
+    )
+
+
+def _farther_out(fields: Fields) -> str:
+    return "" if fields["radius"] is None else f", or farther out than {fields['radius']:.1e},"
 
 
 def _inside_bounds(fields: Fields) -> str:
@@ -311,6 +338,12 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
         if fields.get("tried")
         else "for the method for few digits"
     ),
+    "neuron_count": lambda fields: f"{fields['width']} neuron{'s' * (fields['width'] != 1)}",
+    "in_layer": lambda fields: f" in the {fields['layer']} layer" if fields["layer"] else "",
+    "weights_known": _weights_known,
+    "farther_out": _farther_out,
+    "span_inputs": _span_inputs,
+    "steep_bump": _steep_bump,
     # of audits
     "saturation": lambda fields: ": its answers are certain there" if fields.get("saturates") else "",
     "inside_bounds": _inside_bounds,
@@ -319,6 +352,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "error_message": _error_message,
     "beside_a_copy": beside_a_copy,
     "step_list": lambda fields: listed(fields["steps"]),
+    "leak_name": lambda fields: str(fields["leak"]).capitalize(),
     "step_name": lambda fields: str(fields["step"]).capitalize(),
     "because": _because,
     "useless_answers": _useless_answers,

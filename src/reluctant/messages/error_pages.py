@@ -23,7 +23,7 @@ ERRORS: Mapping[str, str] = {
     ),
     "unknown-target": (
         "No adapter knows how to open this target, or nobody answers there. A target is a callable, a path to "
-        "`.onnx` or `.npz`, a torch module, a fitted scikit-learn MLP, a `ReLUNetwork`, `module:attribute`, or "
+        "`.onnx` or `.npz`, a torch module, a fitted scikit-learn model, a `ReLUNetwork`, `module:attribute`, or "
         "the address of a served model (`http://host:port/v2/models/NAME`). Where a server finds no model of that "
         "name, its own words are in the message, and the names of those it has if it lists them."
     ),

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -227,6 +227,18 @@ class ReLUNetwork:
         from reluctant.networks.symmetry import canonical
 
         return canonical(self)
+
+    def to_torch(self, dtype: Literal["float64", "float32"] = "float64") -> Any:
+        """The same as `torch.nn.Sequential`, with the link as last module."""
+        from reluctant.networks.frameworks import torch_module
+
+        return torch_module(self, dtype)
+
+    def to_sklearn(self) -> Any:
+        """The same as a fitted `MLPRegressor`, or as an `MLPClassifier` where the link gives probabilities."""
+        from reluctant.networks.frameworks import sklearn_model
+
+        return sklearn_model(self)
 
     def save(self, path: str | Path, dtype: Literal["float64", "float32"] = "float64") -> None:
         """Write `.npz` or `.onnx`, by suffix; float64 comes back exactly."""

@@ -75,3 +75,20 @@ class DividedByInput(Wrapper):
         found = Explained.unpacked(self.inner.answer(asked), rows.shape[1])
         slopes = found.gradients / asked[:, None]
         return Explained(found.values + np.einsum("nmd,nd->nm", slopes, rows - asked), slopes).packed
+
+
+class Unexplained(Wrapper):
+    """The same target without its gradients, for methods that should not trust them."""
+
+    transparent = True
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer_moves(moves)
+
+    def explaining(self, inner: Oracle) -> None:
+        """There are none."""

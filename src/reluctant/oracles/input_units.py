@@ -143,7 +143,8 @@ def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
     units = InputUnits.of(facts)
     if facts.samples is None and units.are_plain:
         return opened, None
-    return Counting(Scaled(opened.inner, units, facts.domain, facts.samples), opened.ledger), units
+    scaled = Scaled(opened.inner, units, facts.domain, facts.samples)
+    return Counting(scaled, opened.ledger, unread=opened.unread), units
 
 
 def in_own_units(oracle: Oracle) -> bool:
@@ -153,10 +154,26 @@ def in_own_units(oracle: Oracle) -> bool:
     return isinstance(oracle, Scaled) and not oracle.units.are_plain
 
 
-def described(oracle: Oracle, box: Domain) -> str:
-    """A box in the coordinates of this oracle, as a phrase that names their units."""
-    units = ", in deviations of the inputs around their middle" if in_own_units(oracle) else ""
-    return f"{box.describe()}{units}"
+@dataclass(frozen=True)
+class Box:
+    """A box of inputs; in_units: its bounds count deviations of the inputs around their middle."""
+
+    domain: Domain
+    in_units: bool = False
+
+    @classmethod
+    def of(cls, oracle: Oracle, domain: Domain) -> Box:
+        """A box in the coordinates of this oracle."""
+        return cls(domain, in_own_units(oracle))
+
+    def __str__(self) -> str:
+        units = ", in deviations of the inputs around their middle" if self.in_units else ""
+        return f"{self.domain.describe()}{units}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        low, high = (np.asarray(bound).tolist() for bound in (self.domain.low, self.domain.high))
+        return {"low": low, "high": high, "in_units": self.in_units}
 
 
 def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:

@@ -194,12 +194,13 @@ class Serving:
 class Reading:
     """How the answers of a target are read.
 
-    link: what made them of the values: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh".
+    link: what made them of the values: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh"; "identity" or "none" for
+        answers that are the values. None leaves it to the verb, which reads answers of a link through it.
     percent: they are probabilities in percent.
     output: index of the output to look at, or several; None for all.
     """
 
-    link: AnswerLink = "identity"
+    link: AnswerLink | None = None
     percent: bool = False
     output: int | Sequence[int] | None = None
 
@@ -238,7 +239,7 @@ class OpeningKeywords(ReachingKeywords, ServedKeywords, total=False):
 
     budget: int | None
     output: int | Sequence[int] | None
-    link: AnswerLink
+    link: AnswerLink | None
     percent: bool
     precision: RunPrecision
     gradients: GivenGradients

@@ -100,14 +100,17 @@ class Counting(Wrapper):
         ledger: shared with the object that counts rows sent, next to the target.
         domain: where the target may be asked; rows outside are refused before they are sent.
         samples: rows of the kind the target is for.
+        unread: nobody said how its answers are to be read, so that a verb may look for a link.
     """
 
     transparent = True
 
     def __init__(
-        self, inner: Oracle, ledger: Ledger, domain: Domain | None = None, samples: FloatArray | None = None
-    ) -> None:
+        self, inner: Oracle, ledger: Ledger, domain: Domain | None = None, samples: FloatArray | None = None, *,
+        unread: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(inner)
+        self.unread = unread
         self.ledger = ledger
         self._domain = domain
         self._samples = samples
@@ -267,7 +270,8 @@ class Limit:
     def of(self, oracle: Counting) -> Counting:
         """The same target and the same ledger, within this limit."""
         facts = oracle.facts
-        return Counting(_Limited(oracle.inner, oracle.ledger, self), oracle.ledger, facts.domain, facts.samples)
+        limited = _Limited(oracle.inner, oracle.ledger, self)
+        return Counting(limited, oracle.ledger, facts.domain, facts.samples, unread=oracle.unread)
 
     def fits(self, asked: int, stage: str) -> bool:
         """True if so many more rows of this stage are allowed."""

@@ -54,6 +54,7 @@ from reluctant.oracles.retry import Retrying
 from reluctant.oracles.transcript import Transcript, open_log
 from reluctant.oracles.wrappers import Batched, Borrowed, Selected, Watched
 
+NO_LINK = "none"  # another name of "identity"
 OPENING_SEED = 0  # the opening question is the same for every target of a dimension
 SERVED_RETRIES = 8  # of a served model, if not said: about a minute and a half of patience
 OPENING_ROWS = 3  # one answer may be the same for two targets by chance: a label, a zero
@@ -79,7 +80,7 @@ def open_oracle(
     transcript: str | Path | None = None,
     keep_rows: bool = False,
     output: int | Sequence[int] | None = None,
-    link: AnswerLink = "identity",
+    link: AnswerLink | None = None,
     percent: bool = False,
     domain: Domain | tuple[Any, Any] | None = None,
     inputs: ArrayLike | None = None,
@@ -101,7 +102,7 @@ def open_oracle(
 
     Arguments:
         target: a callable (n, d) -> (n,) or (n, m); a path to .onnx or .npz; a torch module; a fitted
-            scikit-learn MLP; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
+            scikit-learn model; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
             served model, "http://host:port/v2/models/NAME" (Open Inference Protocol v2).
         dim: number of inputs; needed for a callable and where a server does not say, checked for the rest.
         shape: shape of one input, for a torch module that does not take flat rows.
@@ -110,7 +111,8 @@ def open_oracle(
         keep_rows: write the rows into the transcript too.
         output: index of the output to look at, or several; None for all.
         link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values, "tanh" answers
-            between -1 and 1.
+            between -1 and 1; "identity" or "none" takes answers as they are. Without it extract, learn, recover_span
+            and flip_sign read answers that a link made through that link, and say so.
         percent: the answers are probabilities in percent; they are divided by 100 before anything else.
         domain: (low, high) inside which the target may be asked.
         inputs: rows (n, d) of the kind the target is for: extract, learn, verify, recover_span, check_health and audit
@@ -152,7 +154,8 @@ def open_oracle(
         output=int(read.output) if isinstance(read.output, int | np.integer) else None,
     )
     one_of("explanation", explanation, get_args(Explanation))
-    one_of("link", read.link, ANSWER_LINKS)
+    wanted = "identity" if read.link in (None, NO_LINK) else read.link
+    one_of("link", wanted, ANSWER_LINKS)
     ledger = Ledger()
     adapter = adapt(target, options) if engine is None else adapt_on_engine(target, options)
     with ExitStack() as if_refused:
@@ -167,10 +170,17 @@ def open_oracle(
         if_refused.pop_all()
         if_refused.callback(recorder.close)
         answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if read.percent else recorder
-        values = answers if read.link == "identity" else Linked(answers, read.link)
-        opened = Counting(values if read.output is None else Selected(values, read.output), ledger, bounds, samples)
+        values = answers if wanted == "identity" else Linked(answers, wanted)
+        chosen = values if read.output is None else Selected(values, read.output)
+        opened = Counting(chosen, ledger, bounds, samples, unread=read.link is None and _is_unread(target))
         if_refused.pop_all()
     return opened
+
+
+def _is_unread(target: Target) -> bool:
+    """False of an oracle that was opened before, with or without a link that its user gave."""
+    inner = target.inner if isinstance(target, Borrowed) else target
+    return inner.unread if isinstance(inner, Counting) else True
 
 
 def _domain_inside(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:

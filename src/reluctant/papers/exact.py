@@ -322,7 +322,6 @@ def _smallest_sine(normals: FloatArray) -> float:
     return smallest
 
 
-WIDE_ENOUGH = 3.5  # Lemma 4: second-layer neurons for each of the first layer
 ORTHANT_POINTS = 2000
 DEAD_SHARE = 0.5  # of the hidden values of a point that are zero, at most
 

@@ -15,7 +15,6 @@ SHORTEST, MINUTE, HOUR, DAY, YEAR = 0.1, 60.0, 3600.0, 86_400.0, 365 * 86_400.0
 SMALL = 0.001  # shares below this have one digit that says something
 BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB")
 NEARLY_ALL = 0.9995  # shares beyond this are not rounded up to all
-MOST_DIGITS = 17  # of a float64
 
 
 def superscript(number: int) -> str:
@@ -50,14 +49,6 @@ def percent(value: Any) -> str:
     if 0 < value < SMALL:
         return f"{size(100 * value, 1)}%"
     return f"{100 * value:.1f}%" if 0 < value < 1 else f"{100 * value:.0f}%"
-
-
-def size_beside(value: float, limit: float) -> str:
-    """A number in as few digits as show on which side of a limit it is: 0.010 is at most 0.01, 0.0102 is above."""
-    for digits in range(2, MOST_DIGITS):
-        if (float(f"{value:.{digits - 1}e}") <= limit) == (value <= limit):
-            break
-    return size(value, digits)
 
 
 def duration(seconds: Any) -> str:

@@ -166,7 +166,8 @@ def _place(record: AuditRecord) -> Iterator[str]:
         place = target.reach.describe()
         yield f"The target does not answer far from the origin. The audit asked in {place}: the findings hold there."
     elif run is not None and run.inside is not None:
-        yield f"Far out the answers say nothing: the audit looked for the copy in {run.inside}, and it holds there."
+        place = run.inside.describe()
+        yield f"Far out the answers say nothing: the audit looked for the copy in {place}, and it holds there."
         if run.verification is not None and run.verification.at_use is not None:
             yield _at_use(run.verification)
 
@@ -240,10 +241,9 @@ def _of_directions(record: AuditRecord) -> str:
     if span is None:
         return ""
     if span.from_labels:
-        limits = span.evidence.get("limits")
         return (
             "High for the directions that labels depend on: long steps along all others changed no label at the points "
-            f"of the boundary that were checked.{f' {limits}' if limits else ''}"
+            "of the boundary that were checked."
         )
     return (
         "High for the directions: long steps along all others changed no answer, and the weakest of them stands out "
@@ -305,7 +305,7 @@ def level_words(record: AuditRecord) -> LevelWords:
         return replace(LEVELS[Level.UNKNOWN], words="Not opened")
     if record.verdict.level is Level.UNKNOWN and has_part(record):
         return PART_COPIED
-    if level.tone == "good" and _labels_copied(record):
+    if record.verdict.level in (Level.NOTHING, Level.UNKNOWN) and _labels_copied(record):
         return MOST_LABELS
     if record.verdict.level is Level.SPAN and _labels_copied(record):
         return replace(level, words=f"{level.words}, and most labels can be copied")
@@ -484,8 +484,8 @@ def _answer(record: AuditRecord) -> Figure | None:
         seen, note = record.served, f"of {noun_behind(link)}, read through their {link}"
     elif seen.shape == "piecewise constant":
         served = record.served or seen
-        steps = seen.answers == "values" or served.in_steps
-        given = "a few levels" if steps else "a whole number" if served.whole == "undecided" else "a label"
+        steps = seen.answers == "values" or served.step_function
+        given = "a few levels" if steps else "a whole number" if served.integers == "undecided" else "a label"
         return Figure("An answer gives", given, "no change under small steps")
     elif seen.shape == "constant":
         return Figure("An answer gives", "nothing new", "it was the same wherever a first look asked")

@@ -1,4 +1,4 @@
-"""`report`: the HTML page of an audit, from its record and the templates.
+"""The HTML page of an audit, from its record and the templates.
 
 The page is a function of the record alone. Templates escape everything but pictures made here; style and script stand
 inside the page. A page extends `base.html` and draws tables and figures with the macros of `parts.html`.
@@ -7,20 +7,17 @@ inside the page. A page extends `base.html` and draws tables and figures with th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from reluctant._files import write_text
 from reluctant._optional import require
 from reluctant.audit.facts import CopyMethod
 from reluctant.audit.record import AuditRecord, SearchPicture
-from reluctant.errors import InvalidInput, ReluctantError
 from reluctant.geometry import LineSearch
 from reluctant.report import numbers
 from reluctant.report.drawings import (
@@ -135,49 +132,6 @@ def _prose(text: str) -> Any:
     markupsafe = require("markupsafe", extra="report", purpose="A report")
     escaped = str(markupsafe.escape(numbers.powers(text)))
     return markupsafe.Markup(UNBROKEN.sub(r'<span class="nowrap">\g<0></span>', escaped))
-
-
-class HasRecord(Protocol):
-    """What an audit gives back."""
-
-    @property
-    def record(self) -> AuditRecord:
-        """Its record."""
-
-
-def report(audit: HasRecord | AuditRecord | Mapping[str, Any] | str | Path, path: str | Path = "report.html") -> Path:
-    """Write the page of an audit; nothing is asked.
-
-    Arguments:
-        audit: what `audit` found, its record, the record as plain data, or the JSON file of it.
-        path: the page to write.
-
-    Returns the path of the page.
-    """
-    html = _page_from_file(audit) if isinstance(audit, str | Path) else audit_page(_record_of(audit))
-    page = Path(path)
-    if not page.parent.is_dir():
-        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
-    write_text(page, html)
-    return page
-
-
-def _record_of(audit: HasRecord | AuditRecord | Mapping[str, Any]) -> AuditRecord:
-    if isinstance(audit, Mapping):
-        return AuditRecord.from_dict(audit)
-    return audit if isinstance(audit, AuditRecord) else audit.record
-
-
-def _page_from_file(path: str | Path) -> str:
-    """The page of a record in a file: whatever the page stumbles over there is a mistake of the file."""
-    record = AuditRecord.load(path)
-    try:
-        return audit_page(record)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        if isinstance(error, ReluctantError):
-            raise
-        got = f"'{path}', of which no page can be made ({type(error).__name__}: {error})"
-        raise InvalidInput.about("RECORD", got=got, expected="a record that an audit wrote") from error
 
 
 def audit_page(record: AuditRecord) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.facts import CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
+from reluctant.audit.facts import Bounds, CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.defenses.registry import defense_words
 from reluctant.messages.diagnosis import listed, rounded_to
@@ -115,8 +115,8 @@ def _parameters(found: Recovered) -> str:
     return count(found.parameters) + linear
 
 
-def _error(value: float | None, inside: str | None = None) -> str | None:
-    where = f" in {inside}" if inside else ""
+def _error(value: float | None, inside: Bounds | None = None) -> str | None:
+    where = f" in {inside.describe()}" if inside else ""
     return None if value is None else f"{size(value)} of the output's standard deviation{where}"
 
 
@@ -359,12 +359,12 @@ def _likeness(record: AuditRecord) -> str:
         return f"whole numbers, as a class or a count is ({outputs} {which}), beside answers of another kind"
     if served is None:
         return ""
-    if served.in_steps:
+    if served.step_function:
         return f"{served.answers} that change in steps"
-    if served.answers == "labels" and served.whole == "undecided":
+    if served.answers == "labels" and served.integers == "undecided":
         return "labels, or values rounded to whole numbers"
     unit = " in percent" if target.percent else ""
-    top = served.top_classes
+    top = served.top_k
     if top is None:
         return f"probabilities{unit}" if target.percent else ""
     largest = "largest probability" if top.largest == 1 else f"{top.largest} largest probabilities"

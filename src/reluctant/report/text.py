@@ -172,7 +172,7 @@ def _seen(error: CopyError) -> str:
     """The largest error that was met: no bound."""
     if error.largest is None:
         return ""
-    inside = f" in {error.inside}" if error.inside else ""
+    inside = f" in {error.inside.describe()}" if error.inside else ""
     largest = f"{size(error.largest)} of the output's deviation{inside}"
     return f" (largest error seen {largest}, at {count(error.inputs)} inputs)"
 
@@ -346,37 +346,8 @@ def line_sentence(record: AuditRecord) -> str:
 
 
 def limit_sentences(record: AuditRecord) -> list[str]:
-    """What the audit assumed and what it could miss; methods speak for themselves from their facts."""
-    return [text for limit in record.limits if (text := _limit(limit, record))]
-
-
-def _limit(limit: Diagnosis, record: AuditRecord) -> str:
-    if not limit.slug.startswith("method-"):
-        return sentence(limit)
-    run: RunFacts | None = getattr(record, str(limit.fields.get("step")), None)
-    if run is None:
-        return ""
-    if limit.slug == "method-risk":
-        return risk_sentence(run) if run.risk is not None else ""
-    return _certificate(run) if limit.slug == "method-certificate" else str(run.limits or "")
-
-
-def _certificate(run: RunFacts) -> str:
-    found = run.certificate
-    if found is None:
-        return ""
-    if not found.width:
-        return "Extraction found no neuron."
-    layer = f" of the {found.layer} layer" if found.layer else ""
-    known = f"weights to {size(found.largest_weight_error)} at worst"
-    if found.estimated:
-        error = size(found.largest_weight_error)
-        known = f"weights to a standard error of {error}, biases to about the noise of an answer"
-    far = f", or farther out than {size(found.radius)}," if found.radius is not None else ""
-    return (
-        f"The copy has {several(found.width, 'neuron')}{layer} up to equivalence, {known}. A neuron that bends the "
-        f"function by less than {size(found.resolution)}{far} could be missing."
-    )
+    """What the audit and its methods assumed, and what they could miss."""
+    return [sentence(limit) for limit in record.limits]
 
 
 # A section, the steps that fill it, and what to say before their reasons.

@@ -22,6 +22,7 @@ from reluctant.geometry.lines import BoolArray
 from reluctant.geometry.row_space import orthogonal_moves
 from reluctant.interface import Interface
 from reluctant.interface.health import examine
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
@@ -109,12 +110,11 @@ class Inputs:
         """Scale of a coordinate: that of the draw in all of space, else how far points are spread inside the bounds."""
         return drawn if self.domain.is_space else float(points.std(axis=0).mean())
 
-    def describe(self, scale: float) -> str:
-        """One phrase for what was drawn."""
-        kinds = "of several kinds (even, near corners, sparse, of one level, smooth) " if self.domain.is_box else ""
-        drawn = f"random inputs {kinds}in {self.domain.describe()}"
-        drawn += "" if self.domain.is_box else f", {scale:.2g} in every coordinate"
-        return drawn if self.given is None else f"{drawn}, and as many like the {len(self.given)} given"
+    def asked(self, scale: float, reach: float) -> Diagnosis:
+        """What was drawn at this scale, and how long steps were, in norms of an input."""
+        given = None if self.given is None else len(self.given)
+        drawn = {"domain": self.domain.describe(), "scale": None if self.domain.is_box else scale, "given": given}
+        return Diagnosis("span-asked", drawn | {"reach": reach})
 
 
 # ---- kinds of inputs in a box, as shares (n, d) of its width

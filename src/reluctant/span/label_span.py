@@ -15,6 +15,7 @@ import numpy as np
 
 from reluctant.geometry.boundary import FARTHEST_FLICKER, Boundary, LabelField, boundary_resolution, only_labels
 from reluctant.geometry.lines import BoolArray
+from reluctant.messages import Diagnosis, Notes
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
@@ -96,14 +97,11 @@ def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: floa
     return Outcome.FULL_RANK if there == field.dim else Outcome.SPAN_RECOVERED
 
 
-def _checked_limits(fresh: LabelledPoints, leak: float, reach: float) -> str:
+def _checked_limits(fresh: LabelledPoints, leak: float, reach: float) -> Notes:
     """What could have been missed, and by which inputs that is judged."""
-    return (
-        f"Asked: {fresh.source.describe(fresh.scale)}, and steps of {reach:g} times their norm. Could have been "
-        f"missed: a region of another label that holds less than {RULE_OF_THREE / len(fresh.points):.1%} of them, "
-        f"a direction that matters on less than {RULE_OF_THREE / CHECKED_POINTS:.0%} of the boundary, or is less than "
-        f"{leak:.0e} of its normals."
-    )
+    shares = {"region": RULE_OF_THREE / len(fresh.points), "boundary": RULE_OF_THREE / CHECKED_POINTS}
+    missed = Diagnosis("missed-label-direction", shares | {"weakest": leak})
+    return Notes((fresh.source.asked(fresh.scale, reach), missed))
 
 
 def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:

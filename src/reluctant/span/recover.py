@@ -20,10 +20,12 @@ from numpy.typing import ArrayLike
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface import Interface
+from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import digits_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
-from reluctant.messages import Diagnosis
+from reluctant.interface.reading import find_link
+from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Rows
@@ -34,6 +36,7 @@ from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Ended, Outcome, Run, split_reason
 from reluctant.span.directions import search_directions
 from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN, FirstLook, Inputs, first_look
+from reluctant.span.gradient_span import from_gradients
 from reluctant.span.label_span import from_labels
 from reluctant.span.long_steps import (
     LONG_STEPS,
@@ -87,16 +90,13 @@ def from_values(
     return FromValues(outcome, found, evidence, seen.ground.typical)
 
 
-def _limits(seen: FirstLook, found: FoundSpan) -> str:
+def _limits(seen: FirstLook, found: FoundSpan) -> Notes:
     """What could have been missed: a direction that no long step met (rule of three), or that is too weak to show."""
     looked_at = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
     ground = seen.ground
-    return (
-        f"Asked: {ground.inputs.describe(ground.drawn)}, and steps of {ground.reach:g} times their norm. Could have "
-        f"been missed: a direction that matters on less than about {min(share, 1.0):.0%} of them, or one weaker than "
-        f"{found.limit:.0e} of a gradient."
-    )
+    missed = Diagnosis("missed-direction", {"share": min(share, 1.0), "weakest": found.limit})
+    return Notes((ground.inputs.asked(ground.drawn, ground.reach), missed))
 
 
 def _refusal(seen: FirstLook) -> Outcome | None:
@@ -325,6 +325,7 @@ class Span(Ended):
 
 
 TYPICAL_POINTS = 64
+HEALTH_LINES = 4  # of a second look, behind a link
 
 
 def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng: np.random.Generator) -> float | None:
@@ -380,7 +381,8 @@ def recover_span(
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
-    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels.
+    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels. With gradients about
+    k + 50 rows.
     """
     with opened_target(oracle, opening, seconds) as opened:
         target, units = in_units(opened)
@@ -415,7 +417,7 @@ def _recover(
             return recovery.labels(generator, threshold)
         if opened.facts.saturates and opened.facts.domain.is_space:
             return recovery.unsaturated(generator, fine)
-        return recovery.values(generator, fine)
+        return recovery.behind_link(recovery.values(generator, fine), generator, fine)
 
     return run.finish(work, lambda outcome: recovery.result(outcome, run.partial, evidence=run.evidence))
 
@@ -458,11 +460,40 @@ class _Recovery:
         return self.run.oracle
 
     def values(self, rng: np.random.Generator, fine: bool) -> Span:
-        ended = from_values(self.oracle, self.inputs, rng, self.run.keep, fine=fine, reach=self.reach)
+        ended = self.by_gradients(rng)
+        if ended is None:
+            ended = from_values(self.oracle, self.inputs, rng, self.run.keep, fine=fine, reach=self.reach)
+        evidence = self.run.evidence | ended.evidence
         if ended.found is None:
-            return self.result(ended.outcome, self.run.partial, evidence=ended.evidence)
+            return self.result(ended.outcome, self.run.partial, evidence=evidence)
         found = ended.found
-        return self.result(ended.outcome, found.basis, found.margin, found.angle, ended.evidence, ended.typical)
+        return self.result(ended.outcome, found.basis, found.margin, found.angle, evidence, ended.typical)
+
+    def by_gradients(self, rng: np.random.Generator) -> FromValues | None:
+        """From gradients, where the target answers them and they are clear; None elsewhere."""
+        oracle, reading = trusted(self.oracle, rng)
+        if reading is not None and reading.diagnosis is not None:
+            self.run.evidence["gradients are"] = reading.diagnosis
+        if oracle.explained is None:
+            return None
+        ended = from_gradients(oracle, self.inputs, rng, self.run.keep, self.reach)
+        if ended is None or ended[0] not in GOOD_OUTCOMES:
+            return None
+        outcome, found = ended
+        evidence: dict[str, object] = {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
+        scale = self.inputs.scale_of(found.points, self.inputs.unit)
+        return FromValues(outcome, found, evidence, scale * float(np.sqrt(oracle.dim)))
+
+    def behind_link(self, span: Span, rng: np.random.Generator, fine: bool) -> Span:
+        """The same, or that of the values behind the link that refused answers show."""
+        health = span.evidence.get("health")
+        read = None if health is None or span.ok else find_link(self.oracle, health, rng, HEALTH_LINES)
+        if read is None:
+            return span
+        self.run.oracle = read.oracle
+        saturates = read.oracle.facts.saturates and read.oracle.facts.domain.is_space
+        found = self.unsaturated(rng, fine) if saturates else self.values(rng, fine)
+        return replace(found, evidence={**found.evidence, **read.evidence()})
 
     def unsaturated(self, rng: np.random.Generator, fine: bool) -> Span:
         """Inside a box in which no probability saturates; inside a smaller one where that was not so."""

@@ -21,7 +21,7 @@ from reluctant.interface.noise import RawDigits, format_noise, measure_noise, no
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.input_units import described, in_units
+from reluctant.oracles.input_units import Box, in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
@@ -189,7 +189,7 @@ def _verify(opened: Counting, network: ReLUNetwork, rng: Rng, comparison: Callab
             return compare(opened)
         found, box = _compare_inside(opened, box, compare)
         at_use = compare_at_use(opened, network, box, found.tol, generator)
-    return replace(found.beside(at_use), inside=described(opened, box))
+    return replace(found.beside(at_use), inside=str(Box.of(opened, box)))
 
 
 def _compare_inside(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from three_layers import opened
 
 import reluctant as rl
@@ -132,7 +133,7 @@ def test_merged_creases_on_the_first_line(monkeypatch: pytest.MonkeyPatch) -> No
     assert result.network.widths[1] == 10  # the first layer is there
 
 
-@pytest.mark.parametrize("apart", [1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize("apart", sweep([1e-5, 1e-7, 1e-9], fast=[1e-7]))
 def test_second_layer_neurons_close_to_each_other_are_right_or_refused(apart: float, seed: int) -> None:
     true = target(seed)
     v, c = true.weights[1].copy(), true.biases[1].copy()
@@ -202,7 +203,7 @@ def test_low_precision_is_named_before_anything_is_spent(dtype: str) -> None:
     assert set(result.rows) == {"health"}
 
 
-@pytest.mark.parametrize("sd", [1e-4, 1e-8, 1e-10, 1e-12])
+@pytest.mark.parametrize("sd", sweep([1e-4, 1e-8, 1e-10, 1e-12], fast=[1e-4, 1e-10]))
 def test_noise_is_refused_or_survived(sd: float) -> None:
     true, rng = target(9), np.random.default_rng(0)
     oracle = rl.open_oracle(lambda rows: true(rows) + sd * rng.standard_normal((len(rows), 1)), dim=20)

@@ -42,7 +42,7 @@ def serve(faults: Callable[[int], Fault | None] = lambda i: None, **settings: ob
     return ModelServer(NETWORK, 6, outputs=2, faults=faults, **settings)
 
 
-@pytest.mark.parametrize("encoding", ["json", "binary"])
+@pytest.mark.parametrize("encoding", ["json", pytest.param("binary", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", [*SURVIVED, *OUT_OF_STEP], ids=lambda fault: fault.name)
 def test_a_fault_now_and_then_changes_no_answer(fault: Fault, encoding: str) -> None:
     with serve(every(3, fault)) as server, rl.open_oracle(server.url, encoding=encoding, batch=32) as oracle:

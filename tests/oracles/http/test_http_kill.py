@@ -74,13 +74,16 @@ def killed_and_undisturbed(
     server = ModelServer(RowByRow(widths, seed), widths[0], outputs=widths[-1], faults=lambda i: Fault.SLOW)
     server.slowness = 0.002
     with server:
-        ok, expected = run_to_the_end(server, folder / "undisturbed", connections, batch)
+        with rl.open_oracle(server.url, connections=connections, batch=batch) as oracle:
+            undisturbed = rl.extract(oracle, rl.DepthTwo(), rng=0)
+        expected = undisturbed.network
         once, server.rows = server.rows, 0
         lives = rng.multinomial(int(0.9 * once), np.ones(kills) / kills)
         for life in lives:
             kill_after(int(life), server, folder / "killed", connections, batch)
         finished, network = run_to_the_end(server, folder / "killed", connections, batch)
-    assert ok
+    assert undisturbed.ok
+    assert expected is not None
     assert finished
     for mine, theirs in zip((*network.weights, *network.biases), (*expected.weights, *expected.biases), strict=True):
         np.testing.assert_array_equal(mine, theirs)

@@ -14,17 +14,17 @@ from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.diagnoses import FAR_ENOUGH
 from reluctant.interface.kinds import Shape
-from reluctant.interface.noise import answer_kind, are_labels, ask
+from reluctant.interface.noise import are_labels, ask
 from reluctant.interface.reach import answered_box
+from reluctant.interface.reading import FEW_ROWS, likely_link, probability_format
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
-from reluctant.oracles.links import AnswerLink, ProbabilityFormat
+from reluctant.oracles.links import AnswerLink
 from reluctant.results import Outcome
 from reluctant.span import recover_span
 from reluctant.span.recover import values_refusal
 
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
-FEW_ROWS = 12  # asked to tell what kind of answers they are; all honest inputs may have the other label
 
 
 def check_interface(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
@@ -81,7 +81,7 @@ def _check(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
     served = check_health(oracle, rng=seed)
     if served.class_columns and known.given.output is None and not known.linked:
         return _check_rest(oracle, known, served.class_columns, seed)
-    written = _writing(served)
+    written = probability_format(served)
     if written is None or not (served.are_probabilities or known.linked):
         return _read(oracle, known, served, seed)
     plain = seen(oracle, "identity", None, written=written)
@@ -96,13 +96,6 @@ def _check_rest(oracle: Counting, known: Findings, without: tuple[int, ...], see
     return found | {"without": tuple(sorted([*without, *(kept[k] for k in found.get("without", ()))]))}
 
 
-def _writing(served: Interface) -> ProbabilityFormat | None:
-    """How probabilities are written, None of plain ones and of other answers."""
-    untold = served.top_k is not None and served.refusal is Outcome.NON_FINITE
-    number_format = served.number_format if served.decimals is None else None
-    return ProbabilityFormat(served.percent, number_format, untold) if served.percent or untold else None
-
-
 def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> dict[str, Any]:
     """Answers are read through their softmax, sigmoid or tanh also where nobody said so."""
     output = known.given.output
@@ -110,35 +103,11 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> di
     if known.linked or output is not None:
         health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
         return {"served": served, "health": health, "noisy": noisy}
-    link = _likely_link(oracle, served, seed)
+    link = likely_link(oracle, served, as_generator(seed))
     behind = None if link is None else _behind(oracle, link, seed, noisy)
     if behind is None or behind.refusal is not None:
         return {"served": served, "health": served, "looked_behind": behind is not None}
     return {"served": served, "health": behind, "link": link, "noisy": noisy}
-
-
-def _likely_link(oracle: Counting, served: Interface, seed: int) -> AnswerLink | None:
-    """What may stand after the values: straight pieces behind it, where the answers are curved, prove it."""
-    if served.top_k is not None:
-        return "top-k" if served.top_k.all_but_one else None
-    if served.answers is Kind.PROBABILITIES:
-        return "softmax"
-    if served.tanh:
-        return "tanh" if served.deterministic else None
-    if served.refusal is Outcome.NOT_PIECEWISE_LINEAR and _are_log_probabilities(oracle, seed):
-        return "log-softmax"
-    told = oracle.facts.kind is Kind.PROBABILITIES
-    curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
-    return "sigmoid" if (told or curved) and served.deterministic else None
-
-
-def _are_log_probabilities(oracle: Counting, seed: int) -> bool:
-    """True if the exponentials of curved answers add up to one. Cost: none for one output."""
-    if oracle.outputs == 1:
-        return False
-    answers = ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))
-    with np.errstate(over="ignore"):
-        return answer_kind(np.exp(answers)) is Kind.PROBABILITIES
 
 
 def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Interface | None:

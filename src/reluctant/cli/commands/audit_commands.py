@@ -1,4 +1,4 @@
-"""`reluctant audit`, `demo` and `report`: the page and the record of an audit."""
+"""`reluctant audit`, `demo`, `report` and `compare-audits`: the page and the record of an audit."""
 
 from __future__ import annotations
 
@@ -12,30 +12,35 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from reluctant.audit import LEAKS, STEPS, Audit, not_opened
+from reluctant.audit import LEAKS, STEPS, Audit, AuditChanges, not_opened
 from reluctant.audit import audit as audit_target
+from reluctant.audit import compare_audits as compare_records
 from reluctant.audit.auditor import check_rate
 from reluctant.audit.budget import BUDGET, SECONDS
-from reluctant.audit.record import AuditRecord
+from reluctant.audit.record import AuditRecord, LeakKind
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
 from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
 from reluctant.cli.files import (
-    check_page_path,
     check_record_path,
+    check_report_files,
     make_folder,
+    print_result,
     read_array,
+    report_files,
     write_network,
-    write_page,
     write_record,
+    write_report,
 )
-from reluctant.cli.options import TargetArgument, TargetOptions, command_line, with_target_options
+from reluctant.cli.options import JsonOut, TargetArgument, TargetOptions, command_line, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
+from reluctant.messages import Diagnosis
 from reluctant.oracles import open_oracle
+from reluctant.oracles.http.security import shown_target
 from reluctant.oracles.keywords import RunPrecision, is_url
 from reluctant.oracles.links import AnswerLink
-from reluctant.report import is_page_of_a_failure, three_figures, verdict_sentence
-from reluctant.report.text import stop_sentence
+from reluctant.report import ReportFormat, is_page_of_a_failure, three_figures, verdict_sentence
+from reluctant.report.text import said, stop_sentence
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
@@ -43,11 +48,26 @@ FILES = (".onnx", ".npz")
 DEFAULTS = {"budget": BUDGET}  # where the audit has its own
 
 
+ReportOut = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FILE", help="The report to write; report.html if not given."),
+]
+ReportFormats = Annotated[
+    list[ReportFormat] | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="html: a page to read. json: the record. sarif: for code scanning. junit: tests for a pipeline. May be "
+        "repeated: others go beside FILE, with their own endings. If not given, the ending of FILE decides.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class AuditOptions:
     """Options of the audit besides those of its target."""
 
-    out: Annotated[Path, typer.Option("--out", "-o", help="Write the report: one HTML file.")] = Path("report.html")
+    out: ReportOut = None
+    format: ReportFormats = None
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,9 +90,14 @@ class AuditOptions:
         """Leaks that must not be found."""
         return self.fail_on or []
 
+    @property
+    def files(self) -> dict[ReportFormat, Path]:
+        """The reports to write."""
+        return report_files(self.out, self.format)
+
     def check(self) -> None:
         """What cannot be written or understood is found before anything is asked."""
-        check_page_path(self.out)
+        check_report_files(self.files)
         unknown = [name for name in self.gates if name not in LEAKS]
         if unknown:
             raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
@@ -93,7 +118,7 @@ class AuditOptions:
 
 @with_target_options
 def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) -> int:
-    """Measure what a model's answers give away, and what would help.
+    """Measure what a model's answers leak, and what would help.
 
     Runs health, span, extraction or learning, one-step flips and local linearity, then tries defenses on a local copy.
     The steps share one budget of queries, and a step that fails does not end the audit. The report is also written
@@ -104,6 +129,8 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
 
     Example: reluctant audit model.onnx -o report.html --json audit.json
 
+    Example: reluctant audit model.onnx --format html --format sarif --format junit -o audit.html
+
     Example: reluctant audit http://localhost:8000/v2/models/digits --budget 50000 --price 2 --fail-on extractable
     """
     wanted.check()
@@ -113,7 +140,8 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     with stoppable() as stop, show_waits(options.quiet):
         repeat = command_line("audit", target, options, wanted, defaults=DEFAULTS)
         found = _run(target, options, repeat, wanted.settings())
-        found = replace(found, written={"record": _record_name(options), "page": str(wanted.out)})
+        written = _written_names(wanted.files, options)
+        found = replace(found, written=written, location=shown_target(target), gates=tuple(map(LeakKind, wanted.gates)))
         stop.armed = False  # what is found is written whatever happens
         _write(found, wanted, options)
     _say_what_fails(found, wanted.gates, options)
@@ -134,8 +162,8 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         return audit_target(
             oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
             inputs=options.given_inputs(), defense=options.defense or (), percent=options.percent,
-            precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.link), output=options.output,
-            engine=options.engine, rate=options.rate, **settings,
+            precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.given_link),
+            output=options.output, engine=options.engine, rate=options.rate, **settings,
         )  # fmt: skip
 
 
@@ -144,17 +172,21 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
     if options.json != "-":
         print("\n".join(_figures(found)))
     write_record(found, options.json)
-    kept = found.facts is None and wanted.out.exists() and not is_page_of_a_failure(wanted.out)
-    if not kept:
-        write_page(found.record, wanted.out)
-    if options.json != "-":
-        page = "No report was written; kept, of an earlier audit" if kept else "Report"
-        print(f"{page}: {wanted.out.resolve()}")
+    for format, file in wanted.files.items():
+        page = format is ReportFormat.HTML
+        kept = page and found.facts is None and file.exists() and not is_page_of_a_failure(file)
+        if not kept:
+            write_report(found.record, file, format)
+        if options.json != "-":
+            name = "No report was written; kept, of an earlier audit" if kept else "Report"
+            print(f"{name}: {file.resolve()}")
 
 
-def _record_name(options: TargetOptions) -> str | None:
-    """The file of the record; one that went to standard output has no name yet."""
-    return None if options.json in (None, "-") else options.json
+def _written_names(files: Mapping[ReportFormat, Path], options: TargetOptions) -> dict[str, str | None]:
+    """The files of the record and of the page; a record that went to standard output has no name yet."""
+    names = {format: str(file) for format, file in files.items()}
+    record = names.get(ReportFormat.JSON) if options.json in (None, "-") else options.json
+    return {"record": record, "page": names.get(ReportFormat.HTML)}
 
 
 def _figures(found: Audit) -> list[str]:
@@ -248,23 +280,60 @@ def demo(
     if extraction is not None:
         write_network(extraction, out / "recovered.onnx")
     write_record(found, str(out / "audit.json"))
-    write_page(found.record, out / "report.html")
+    write_report(found.record, out / "report.html")
     print("\n".join([*_figures(found), f"Report: {(out / 'report.html').resolve()}"]))
     return 0 if extraction is not None and extraction.ok else 1
 
 
 def report(
     record: Annotated[Path, typer.Argument(metavar="RECORD", help="What `reluctant audit --json` wrote.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path("report.html"),
+    out: ReportOut = None,
+    format: ReportFormats = None,
 ) -> int:
     """Make the report of an audit again from its record.
 
     It asks nothing.
 
     Example: reluctant report audit.json -o report.html
+
+    Example: reluctant report audit.json --format sarif --format junit -o audit.sarif
     """
-    check_page_path(out)
-    write_page(record, out)
+    files = report_files(out, format)
+    check_report_files(files)
+    for each, file in files.items():
+        write_report(record, file, each)
     print(verdict_sentence(AuditRecord.load(record)))
-    print(f"Report: {out.resolve()}")
+    for file in files.values():
+        print(f"Report: {file.resolve()}")
     return 0
+
+
+# ---- two audits
+
+
+def compare_audits(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The record of the earlier audit (--json).")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The record of the later one.")],
+    json: JsonOut = None,
+) -> int:
+    """Say what got worse and what got better between two audits.
+
+    It reads two records and asks nothing. A leak is worse if it is found now and was not, or if it was absent and is
+    not settled now. Figures are listed if they changed by much: queries and error of a copy, the smallest flip, labels
+    that a trained network gives. Exit status 1 if a leak is worse, 0 otherwise; a figure alone changes no status.
+
+    Example: reluctant compare-audits released.json candidate.json
+    """
+    check_record_path(json)
+    changes = compare_records(AuditRecord.load(old), AuditRecord.load(new))
+    print_result(changes, json, _change_lines(changes))
+    return 0 if changes.ok else 1
+
+
+def _change_lines(changes: AuditChanges) -> list[str]:
+    """What changed, line by line, the worse first; then leaks that are new."""
+    lines = [Diagnosis("other-shape").happened] if changes.other_shape else []
+    for name, parts in (("Worse", changes.worse), ("Better", changes.better)):
+        lines += [f"{name}. {said(each.diagnosis)}" for each in parts]
+    found = [f"New leaks: {', '.join(changes.new_leaks)}."] if changes.new_leaks else []
+    return [*lines, *found] if changes.worse or changes.better else [*lines, Diagnosis("nothing-changed").happened]

@@ -22,18 +22,16 @@ if TYPE_CHECKING:
 
 @with_target_options
 def health(target: TargetArgument, options: TargetOptions) -> int:
-    """Measure a target's interface: noise, rounding, shape, faults.
+    """Measure an interface: noise, rounding, shape, faults.
 
     Example: reluctant health model.onnx
     """
-    from reluctant.extraction.attempts import what_extraction_would_do
 
     check_record_path(options.json)
     with opened_target(options, target) as oracle:
         found = rl.check_health(oracle, rng=options.seed)
         record = Record.of(oracle, "health", options.seed, found.refusal is None, health=found)
-        extraction = what_extraction_would_do(found, oracle)
-    lines = [each.text(as_command) for each in (*found.findings(), *extraction)]
+    lines = [each.text(as_command) for each in (*found.findings(), *found.prospects)]
     print_result(record, options.json, [*lines, *answered_range(record), f"{record.queries} queries."])
     advise_next(found.diagnosis, record, target, options)
     return 0 if record.ok else 1
@@ -135,7 +133,7 @@ def flip(
         typer.Option(help="Where one output changes side: at 0, or at 0.5 if it is known to be a probability."),
     ] = None,
 ) -> int:
-    """Find a small change of one input that flips the target's answer.
+    """Find a small change of one input that flips the answer.
 
     The answer is the sign of one output, or the class with the largest of several. It measures one gradient (a query
     for each input, and 42 to 67 more), then takes the first flip along it. Sizes are in units of 1/√d of the input's

@@ -13,6 +13,7 @@ from reluctant.cli.files import NetworkOut, check_network_path, check_record_pat
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
@@ -78,7 +79,9 @@ def _extracted_lines(found: Result, record: Record, link: str, written: Path | N
     lines = ending(found, record)
     if found.network is not None:
         lines += [*shown_network(found, link), _layers(found.network)]
-    parts = ("reach", "layers", "verification", "certificate", "limits")
+    if "inside" in found.evidence:
+        lines.append(str(Diagnosis("asked-inside", {"box": str(found.evidence["inside"])})))
+    parts = ("layers", "verification", "certificate", "limits")
     lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
     return [*lines, spent(record, written)]
 
@@ -162,7 +165,7 @@ def verify(
         raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
     with opened_target(options, target) as oracle:
-        if options.link == "identity":
+        if options.given_link == "identity":
             found, form = verify_as_written(oracle, candidate, rng=options.seed, tol=tol)
         else:
             found, form = rl.verify(oracle, candidate, rng=options.seed, tol=tol), ComparedForm.AS_GIVEN
@@ -192,7 +195,7 @@ def _compared(form: ComparedForm, link: str) -> str:
 
 def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -> str:
     """The kind of the answers, where no network without a link can agree with them. Cost: 3 rows."""
-    if options.link != "identity" or candidate.link != "identity":
+    if options.given_link != "identity" or candidate.link != "identity":
         return ""
     try:
         answers = oracle.answer(oracle.facts.domain.sample(as_generator(options.seed), KIND_ROWS, oracle.dim))

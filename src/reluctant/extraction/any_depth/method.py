@@ -25,14 +25,11 @@ from reluctant.extraction.any_depth.readout import (
 from reluctant.extraction.method import Candidate, Memory, Method, StageFailed, affine_map, check_settings
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
+from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
 
-LIMITS = (
-    "Layers after the first are known where their creases were met. Answers were checked out to ten times the scale of "
-    "use; farther out, or on a few inputs in a thousand, a neuron may be missing. Neurons that no answer tells apart "
-    "stand as often as they are needed, so layers may be wider than the target's."
-)
+LIMITS = Notes((Diagnosis("layers-where-met"),))
 
 
 @dataclass(frozen=True)

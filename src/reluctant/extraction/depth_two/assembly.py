@@ -110,14 +110,25 @@ def _room_at_feet(z: FloatArray, gram: FloatArray, lengths: FloatArray) -> Float
     return np.asarray(distance.min(axis=1))
 
 
-def refit_biases(oracle: Counting, network: ReLUNetwork, rng: np.random.Generator, share: float) -> ReLUNetwork:
-    """Fit biases anew at random inputs of the scale of use: far creases lose digits in theirs.
+def refit_biases(
+    oracle: Counting,
+    network: ReLUNetwork,
+    rng: np.random.Generator,
+    share: float,
+    *,
+    also: FloatArray | None = None,
+) -> ReLUNetwork:
+    """Fit biases anew at random inputs of the scale of use, and rows besides: far creases lose digits in theirs.
 
-    Cost: `share` rows for every m unknowns, and 10.
+    Cost: `share` rows for every m unknowns, and 10; and a row of `also` each.
     """
     h, m = network.widths[1], network.outputs
-    count = refit_rows(h, m, share)
-    rows = oracle.arrays.get(oracle.arrays.normals(rng, (count, oracle.dim)))
+    count, domain = refit_rows(h, m, share), oracle.facts.domain
+    if domain.is_space:
+        rows = oracle.arrays.get(oracle.arrays.normals(rng, (count, oracle.dim)))
+    else:
+        rows = domain.sample(rng, count, oracle.dim)
+    rows = rows if also is None else np.concatenate([rows, also])
     with oracle.stage("biases", expected=count):
         answers = oracle.query(rows)
     return _BiasFit(network, rows, answers, oracle.arrays).run()

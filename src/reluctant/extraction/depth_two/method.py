@@ -1,13 +1,15 @@
 """`DepthTwo`: the stages for one hidden layer, in order.
 
 Line, scaffold, probe, base points, main pass, outputs, slivers, biases. A network of up to 1300 parameters measures
-all directions on the line and is then fitted to every answer; a bounded domain goes to `bounded`.
+all directions on the line and is then fitted to every answer; a bounded domain goes to `bounded`, a target that answers
+gradients to `jump_lines`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from reluctant.extraction.depth_two.assembly import (
     refit_biases,
 )
 from reluctant.extraction.depth_two.crowd import look_again, tell_close_creases_apart
+from reluctant.extraction.depth_two.jump_lines import JumpLines, recover_from_gradients
 from reluctant.extraction.depth_two.main_pass import (
     MAIN_PASS,
     BaseGradients,
@@ -80,7 +83,10 @@ class DepthTwo(Method):
         weight_error: largest error of a weight, of the typical length of a neuron's weights. Neurons that are known
             less well are too much alike to be told apart.
         inside: settings for a bounded domain.
+        by_gradients: settings for a target that answers gradients.
     """
+
+    reads_gradients: ClassVar[bool] = True
 
     directions: int | None = None
     lines: int = 5
@@ -94,12 +100,15 @@ class DepthTwo(Method):
     repairs: int = 6
     weight_error: float = 1e-8
     inside: Bounded = field(default_factory=Bounded)
+    by_gradients: JumpLines = field(default_factory=JumpLines)
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("other_lines", "polished_parameters"))
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
+        if oracle.explained is not None:
+            return recover_from_gradients(oracle, noise, rng, keep, self.by_gradients)
         most_remembered = 20_000  # rows: many times what a network with so few parameters takes
         if not oracle.facts.domain.is_space:
             return recover_inside(oracle, noise, rng, keep, self.inside)

@@ -27,7 +27,7 @@ from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import Boundary, LabelField, boundary_resolution, only_labels
 from reluctant.geometry.lines import BoolArray
-from reluctant.messages import Diagnosis
+from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
@@ -111,10 +111,7 @@ class FromLabels(Method):
             return rest.peel(whole)
 
 
-LIMITS = (
-    "Labels leave a common positive scale open: hidden neurons have weights of norm one, output weights too. A neuron "
-    "whose crease never meets the boundary shows in no label; it is part of the affine term."
-)
+LIMITS = Notes((Diagnosis("scale-of-labels"),))
 
 
 def _without_weak(model: BentModel, located: LocatedPoints) -> tuple[BentModel, dict[int, float]]:

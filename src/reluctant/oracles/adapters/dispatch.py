@@ -188,7 +188,7 @@ def _adapt_values(target: Any, options: OpenOptions) -> Oracle:
             return adapter(target, options)
     raise UnknownTarget.about(
         "target", got=type(target).__name__,
-        expected="a callable, a path to .onnx or .npz, a torch module, a scikit-learn MLP or a ReLUNetwork",
+        expected="a callable, a path to .onnx or .npz, a torch module, a fitted scikit-learn model or a ReLUNetwork",
     )  # fmt: skip
 
 

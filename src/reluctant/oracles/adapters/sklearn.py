@@ -1,9 +1,11 @@
-"""Adapter for a fitted scikit-learn MLPClassifier (probabilities) or MLPRegressor (values)."""
+"""Adapter for a fitted scikit-learn model: an MLP, a pipeline with one, or any other that predicts numbers."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import pickle
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -16,34 +18,33 @@ from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
 
 
 class SklearnOracle(Oracle):
-    """Asks a fitted multi-layer perceptron through scikit-learn's own prediction.
+    """Asks a fitted model through scikit-learn's own prediction.
 
-    A classifier answers one probability per class (`predict_proba`), a regressor its values
-    (`predict`). precision="float64" converts the coefficients of a model that was fitted in float32.
+    A classifier answers one probability per class (`predict_proba`), or the values that it decides by where it has no
+    probabilities (`decision_function`). Any other model answers what it predicts. precision="float64" converts the
+    coefficients of an MLP that was fitted in float32; pipelines compute in float64 as they are.
     """
 
     def __init__(self, model: Any, precision: Literal["as-served", "float64"] = "as-served") -> None:
-        networks = require("sklearn.neural_network", extra="sklearn", purpose="Asking a scikit-learn model")
-        known = isinstance(model, networks.MLPClassifier | networks.MLPRegressor)
-        if not known or not hasattr(model, "coefs_"):
+        base = require("sklearn.base", extra="sklearn", purpose="Asking a scikit-learn model")
+        verb = next((name for name in _verbs(base.is_classifier(model)) if hasattr(model, name)), None)
+        if verb is None or not hasattr(model, "n_features_in_"):
             raise InvalidInput.about(
-                "target", got=f"{type(model).__name__}{'' if known else ', not an MLP'}",
-                expected="a fitted MLPClassifier or MLPRegressor",
-                fix="Call fit first." if known else "Pass its predict method, with dim=.",
+                "target", got=type(model).__name__, expected="a fitted model that predicts",
+                fix="Call fit first." if verb is not None else "Pass a function of its own, with dim=.",
             )  # fmt: skip
-        self._model = _recast_model(model, np.float64) if precision == "float64" else model
-        self._classifies = isinstance(model, networks.MLPClassifier)
-        self._predict = self._model.predict_proba if self._classifies else self._model.predict
-        self._facts = self._gather_facts()
+        self._model = _recast_model(model, np.float64) if precision == "float64" and _is_network(model) else model
+        self._predict: Callable[[FloatArray], Any] = getattr(self._model, verb)
+        self._facts = self._gather_facts(Kind.PROBABILITIES if verb == "predict_proba" else Kind.VALUES)
 
-    def _gather_facts(self) -> Facts:
-        dtype = self._model.coefs_[0].dtype
+    def _gather_facts(self, kind: Kind) -> Facts:
+        dtype = self._model.coefs_[0].dtype if _is_network(self._model) else np.dtype(np.float64)
         zeros = np.zeros((1, self._model.n_features_in_), dtype)
         return Facts(
             dim=int(self._model.n_features_in_),
             outputs=as_answers(call_target(self._predict, zeros), 1, None).shape[1],
             dtype=dtype,
-            kind=Kind.PROBABILITIES if self._classifies else Kind.VALUES,
+            kind=kind,
             name=type(self._model).__name__,
             identity=_model_identity(self._model),
             recast=dtype != np.float64,
@@ -63,6 +64,15 @@ class SklearnOracle(Oracle):
         return f"SklearnOracle({self._facts.name})"
 
 
+def _verbs(classifies: bool) -> tuple[str, ...]:
+    """Methods to ask, the one that gives most first."""
+    return ("predict_proba", "decision_function", "predict") if classifies else ("predict",)
+
+
+def _is_network(model: Any) -> bool:
+    return hasattr(model, "coefs_") and hasattr(model, "out_activation_")
+
+
 def _recast_model(model: Any, dtype: Any) -> Any:
     clone = copy.deepcopy(model)
     clone.coefs_ = [w.astype(dtype) for w in model.coefs_]
@@ -71,6 +81,8 @@ def _recast_model(model: Any, dtype: Any) -> Any:
 
 
 def _model_identity(model: Any) -> str:
+    if not _is_network(model):
+        return f"sklearn sha256:{hashlib.sha256(pickle.dumps(model)).hexdigest()}"
     digest = hashlib.sha256(f"{model.activation} {model.out_activation_}".encode())
     for array in (*model.coefs_, *model.intercepts_):
         digest.update(array.tobytes())

@@ -8,11 +8,10 @@ interrupted run leaves a page of what it finished, and a later one adds to it.
 from __future__ import annotations
 
 import json
-import shlex
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,17 +53,14 @@ class ReproductionPlan:
         size: quick or full.
         seed: of all random choices.
         mnist: folder with MNIST, for those that can use it.
+        commands: what repeats each experiment, by its name; their records keep it.
     """
 
     folder: Path
     size: Size = "quick"
     seed: int = 0
     mnist: Path | None = None
-
-    def command(self, name: str) -> str:
-        """What repeats one experiment."""
-        images = f" --mnist {shlex.quote(str(self.mnist))}" if self.mnist and EXPERIMENTS[name].takes_images else ""
-        return f"reluctant reproduce {name} --size {self.size} --seed {self.seed}{images}"
+    commands: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_experiments(
@@ -101,7 +97,7 @@ def _measure_one(plan: ReproductionPlan, experiment: Experiment) -> tuple[Findin
 def _about_run(experiment: Experiment, plan: ReproductionPlan, error: str | None, seconds: float) -> FindingRecord:
     return {
         "schema": FINDING_SCHEMA, "error": error, "size": plan.size, "seed": plan.seed, "seconds": seconds,
-        "command": plan.command(experiment.name), "version": __version__,
+        "command": plan.commands.get(experiment.name, ""), "version": __version__,
     }  # fmt: skip
 
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reluctant.extraction.any_position.accuracy import DrawnPoints, check_network
+from reluctant.extraction.any_position.crease_planes import CreasePlanes, follow_planes
+from reluctant.extraction.any_position.models import Model, fitted_model
 from reluctant.extraction.method import Memory, remember
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines
 from reluctant.geometry.lines import BoolArray, IntArray
-from reluctant.learning.accuracy import DrawnPoints, check_network
-from reluctant.learning.crease_planes import CreasePlanes, follow_planes
-from reluctant.learning.models import Model, fitted_model
 from reluctant.numerics import DOUBLE, FloatArray, quotient
 from reluctant.oracles import Counting
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.extraction.any_position.crease_planes import CreasePlanes
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.lines import IntArray, answer_roundings
-from reluctant.learning.crease_planes import CreasePlanes
+from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
@@ -49,17 +50,15 @@ class BumpRisk:
     points: int
     added: float | None
 
+    @property
+    def notes(self) -> Notes:
+        """The same as a diagnosis, with the width of a bump that shows farther out."""
+        far_width = self.width * NEAR_DENSITY / gaussian_density(FAR_BUMP)
+        distances = {"near": NEAR_BUMP, "far": FAR_BUMP, "far_width": far_width}
+        return Notes((Diagnosis("missed-bump", asdict(self) | distances),))
+
     def __str__(self) -> str:
-        far = self.width * NEAR_DENSITY / gaussian_density(FAR_BUMP)
-        steep = "" if self.added is None else (
-            f" One of that width would add {self.added:.0e} to the error if it were as steep as the steepest neuron "
-            "found, which nobody measured; a steeper one adds more."
-        )  # fmt: skip
-        return (
-            f"A bump narrower than {self.width:.1g} could have been missed: {self.points} random points would have "
-            f"met a wider one, up to distance {NEAR_BUMP:g} from the origin, with {self.confidence:.1%} confidence; at "
-            f"distance {FAR_BUMP:g} one wider than {far:.1g}.{steep}"
-        )
+        return str(self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

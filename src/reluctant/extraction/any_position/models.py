@@ -16,11 +16,11 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.any_position.accuracy import DrawnPoints, NetworkCheck, check_closely, check_network
+from reluctant.extraction.any_position.crease_planes import CreasePlanes
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.lines import BoolArray
-from reluctant.learning.accuracy import DrawnPoints, NetworkCheck, check_closely, check_network
-from reluctant.learning.crease_planes import CreasePlanes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting

@@ -1,0 +1,149 @@
+"""`compare_audits`: what got worse and what got better between two audits, from their records alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reluctant._files import write_text
+from reluctant.audit.leaks import LeakState, leak_state
+from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, as_plain
+from reluctant.messages import Diagnosis
+
+RANKS = {LeakState.ABSENT: 0, LeakState.NOT_SETTLED: 1, LeakState.FOUND: 2}  # the larger, the worse
+
+
+@dataclass(frozen=True)
+class LeakChange:
+    """What was known of a leak, and what is."""
+
+    leak: LeakKind
+    before: LeakState
+    after: LeakState
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """As a sentence is made of it."""
+        words = {name: str(state).replace("-", " ") for name, state in (("before", self.before), ("after", self.after))}
+        return Diagnosis("leak-changed", {"leak": str(self.leak), **words})
+
+
+@dataclass(frozen=True)
+class FigureChange:
+    """A number of both audits that changed by more than its seed does."""
+
+    figure: str
+    before: float
+    after: float
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """As a sentence is made of it."""
+        return Diagnosis(f"{self.figure}-changed", {"before": self.before, "after": self.after})
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number that says how bad a leak is. factor: a smaller change is not listed; falls: less of it is worse."""
+
+    name: str
+    read: Callable[[AuditRecord], float | None]
+    factor: float
+    falls: bool
+
+    def change(self, old: AuditRecord, new: AuditRecord) -> FigureChange | None:
+        """How it changed, None where one audit has no such number or both have nearly the same."""
+        before, after = self.read(old), self.read(new)
+        if not before or not after or max(before, after) < self.factor * min(before, after):
+            return None
+        return FigureChange(self.name, before, after)
+
+    def is_worse(self, change: FigureChange) -> bool:
+        """Whether this change helps an attacker."""
+        return (change.after < change.before) is self.falls
+
+
+def _copy_error(record: AuditRecord) -> float | None:
+    return None if record.recovered is None else record.recovered.error.typical
+
+
+def _flip_size(record: AuditRecord) -> float | None:
+    return record.flip.relative_size if record.flip is not None and record.flip.ok else None
+
+
+def _labels_copied(record: AuditRecord) -> float | None:
+    training = record.training
+    return None if training is None or training.held_out is None else training.held_out.agreement
+
+
+FIGURES = (
+    Figure("copy-queries", lambda record: None if record.recovered is None else record.recovered.queries, 1.2, True),
+    Figure("copy-error", _copy_error, 10.0, True),
+    Figure("flip-size", _flip_size, 1.2, True),
+    Figure("labels-copied", _labels_copied, 1.02, False),
+)
+
+
+@dataclass(frozen=True)
+class AuditChanges:
+    """What changed from one audit to a later one. other_shape: the targets differ in inputs or outputs."""
+
+    worse: tuple[LeakChange | FigureChange, ...] = ()
+    better: tuple[LeakChange | FigureChange, ...] = ()
+    other_shape: bool = False
+
+    @property
+    def new_leaks(self) -> tuple[LeakKind, ...]:
+        """Leaks that were not found before and are now."""
+        return tuple(each.leak for each in self._worse_leaks() if each.after is LeakState.FOUND)
+
+    @property
+    def no_longer_settled(self) -> tuple[LeakKind, ...]:
+        """Leaks that were absent, and are not settled now."""
+        return tuple(each.leak for each in self._worse_leaks() if each.after is LeakState.NOT_SETTLED)
+
+    @property
+    def ok(self) -> bool:
+        """No leak is worse than it was; figures alone do not count."""
+        return not self._worse_leaks()
+
+    def _worse_leaks(self) -> list[LeakChange]:
+        return [each for each in self.worse if isinstance(each, LeakChange)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        leaks = {"ok": self.ok, "new_leaks": self.new_leaks, "no_longer_settled": self.no_longer_settled}
+        return {**dict(as_plain(leaks)), **dict(as_plain(self))}
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def write(self, path: str | Path) -> None:
+        """Write the JSON form."""
+        write_text(Path(path), self.to_json() + "\n")
+
+
+def compare_audits(old: AuditRecord, new: AuditRecord) -> AuditChanges:
+    """Compare two audits, leak by leak and figure by figure.
+
+    Arguments:
+        old: the record of the earlier audit (`AuditRecord.load(path)`, or `.record` of what `audit` gives).
+        new: the record of the later one.
+    """
+    leaks = [LeakChange(leak, leak_state(old, leak), leak_state(new, leak)) for leak in LEAKS]
+    figures = [(figure, change) for figure in FIGURES if (change := figure.change(old, new)) is not None]
+    return AuditChanges(
+        worse=(
+            *(each for each in leaks if RANKS[each.after] > RANKS[each.before]),
+            *(change for figure, change in figures if figure.is_worse(change)),
+        ),
+        better=(
+            *(each for each in leaks if RANKS[each.after] < RANKS[each.before]),
+            *(change for figure, change in figures if not figure.is_worse(change)),
+        ),
+        other_shape=(old.target.inputs, old.target.outputs) != (new.target.inputs, new.target.outputs),
+    )

@@ -1,0 +1,196 @@
+"""Jumps of the gradient along a line: every crease that the line crosses, with its normal, from values and gradients.
+
+Two rows with the same gradient have no crease between them. Two with different ones have some: if it is one, the two
+affine functions meet on it, and that place is asked on either side. A third gradient there means that there were more
+creases, and cuts the interval in two. So a crease costs about two rows, and its place needs no bisection (the search of
+Milli et al., 2019, who bisect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.geometry.lines import Batch, DistanceNoise, IntArray, Lines
+from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.oracles.base import Explained
+
+AskGradients = Callable[[FloatArray], Explained]
+
+SAME_ROUNDINGS = 2.0**9  # of the largest gradient: gradients of one piece differ by less
+NARROWEST = 2.0**-34  # angle between two rows that no second crease is looked for in
+MOST_ROUNDS = 200  # a crowd of creases is cut in two in each
+
+
+@dataclass(frozen=True)
+class GradientNoise:
+    """How well answers are known: values by distance from the origin, gradients by their size.
+
+    rounding: unit roundoff of the answers.
+    """
+
+    values: DistanceNoise
+    rounding: float = DOUBLE.rounding
+
+
+@dataclass(frozen=True)
+class Jumps(Batch):
+    """Creases of a line: their points, the change of gradient along the line, and how far off the place may be.
+
+    beside: a row next to each, on the side where the line goes on; value: the answer there.
+    """
+
+    points: FloatArray  # (n, d)
+    jump: FloatArray  # (n, m, d)
+    position: FloatArray  # (n,)
+    off: FloatArray  # (n,)
+    beside: FloatArray  # (n, d)
+    value: FloatArray  # (n, m)
+
+
+@dataclass(frozen=True)
+class _LineSamples(Batch):
+    """Rows of a line in order: positions, values, gradients."""
+
+    t: FloatArray  # (n,)
+    value: FloatArray  # (n, m)
+    gradient: FloatArray  # (n, m, d)
+
+    def sorted(self) -> _LineSamples:
+        """In order along the line."""
+        return self.chosen(np.argsort(self.t, kind="stable"))
+
+
+class TooManyJumps(Exception):
+    """A line with more creases than were allowed; found: how many showed."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(f"{found} jumps")
+        self.found = found
+
+
+def jumps_on_line(
+    ask: AskGradients,
+    lines: Lines,
+    noise: GradientNoise,
+    *,
+    size: Callable[[], float] = lambda: 0.0,
+    first: int = 2,
+    most: float = np.inf,
+) -> Jumps:
+    """All jumps on the one line of `lines`, in order.
+
+    Arguments:
+        ask: values and gradients of rows.
+        lines: one line.
+        noise: of answers.
+        size: of the gradients so far that these are what is left of, for the tolerance.
+        first: rows that the search begins with, at equal angles.
+        most: jumps that are still looked for; `TooManyJumps` beyond.
+
+    Cost: about two rows a crease, one more for each time that an interval held several.
+    """
+    search = _JumpSearch(ask, lines, noise, size)
+    start, stop = lines.angle(np.array([lines.low[0], lines.high[0]]))
+    search.look(lines.position(np.linspace(start, stop, max(first, 2))))
+    for _ in range(MOST_ROUNDS):
+        wanted = search.next_rows()
+        if not len(wanted):
+            break
+        search.look(wanted)
+        if search.regions - 1 > most:
+            raise TooManyJumps(search.regions - 1)
+    return search.jumps()
+
+
+class _JumpSearch:
+    """The rows so far, in order."""
+
+    def __init__(self, ask: AskGradients, lines: Lines, noise: GradientNoise, size: Callable[[], float]) -> None:
+        self.ask, self.lines, self.noise, self.whole_size, self.size = ask, lines, noise, size, 0.0
+        self.samples: _LineSamples | None = None
+
+    def points(self, t: FloatArray) -> FloatArray:
+        """Rows at these positions."""
+        return self.lines.points(np.zeros(len(t), dtype=np.intp), t)
+
+    def look(self, t: FloatArray) -> None:
+        """Ask at these positions."""
+        found = self.ask(self.points(t))
+        fresh = _LineSamples(t, found.values, found.gradients)
+        self.samples = (fresh if self.samples is None else self.samples + fresh).sorted()
+        self.size = max(self.size, self.whole_size(), float(np.linalg.norm(fresh.gradient, axis=2).max()))
+
+    @property
+    def known(self) -> _LineSamples:
+        """The rows so far."""
+        assert self.samples is not None  # `look` comes first
+        return self.samples
+
+    def open(self) -> IntArray:
+        """Intervals, by the row that they begin with, whose ends have different affine functions."""
+        change = np.diff(self.known.gradient, axis=0)
+        different = np.linalg.norm(change, axis=2).max(axis=1) > SAME_ROUNDINGS * self.noise.rounding * self.size
+        gap, sd = self.gap()
+        return np.flatnonzero(different | (np.abs(gap).max(axis=1) > DOUBLE.bend * sd))
+
+    def gap(self) -> tuple[FloatArray, FloatArray]:
+        """How far apart (n, m) the two affine functions of each interval are at its beginning; noise (n,) of that."""
+        known = self.known
+        slope, length = known.gradient @ self.lines.directions[0], np.diff(known.t)[:, None]
+        near = self.noise.values.at(np.linalg.norm(self.points(known.t), axis=1))
+        lost = self.noise.rounding * np.abs(slope[1:] * length).max(axis=1)  # of the way from one end to the other
+        return known.value[:-1] - known.value[1:] + slope[1:] * length, np.hypot(near[1:], near[:-1]) + lost
+
+    @property
+    def regions(self) -> int:
+        """Pieces that were met."""
+        return len(self.open()) + 1
+
+    def meeting(self, which: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Where the two affine functions of these intervals meet, from their beginning, and how far off that may be."""
+        bend = np.diff(self.known.gradient @ self.lines.directions[0], axis=0)[which]
+        gap, sd = (part[which] for part in self.gap())
+        square = (bend**2).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = (gap * bend).sum(axis=1) / square
+            off = sd / np.sqrt(square)
+        return np.where(square > 0, at, np.nan), np.where(square > 0, off, np.inf)
+
+    def narrow(self, t: FloatArray, off: FloatArray) -> FloatArray:
+        """Widths within which one jump is not cut any more: what rounding leaves of a place, or less."""
+        scale = self.lines.scale
+        smallest = NARROWEST * (scale**2 + t**2) / scale
+        return np.maximum(np.maximum(smallest, DOUBLE.safety * 2 * off), 2 * DOUBLE.spacing * np.abs(t))
+
+    def next_rows(self) -> FloatArray:
+        """One row in each interval that may still hold several creases."""
+        which = self.open()
+        at, off = self.meeting(which)
+        start, stop = self.known.t[which], self.known.t[which + 1]
+        place = start + at
+        with np.errstate(invalid="ignore"):
+            inside = (at > 0) & (place < stop)
+            width = self.narrow(np.where(inside, place, start), np.where(np.isfinite(off), off, 0.0))
+            sure = inside & (4 * width < stop - start)
+            beside = place + np.where(start >= place - width / 2, width / 4, -width / 4)  # before it, then behind it
+        middle = self.lines.position((self.lines.angle(start) + self.lines.angle(stop)) / 2)
+        rows = np.where(sure, beside, middle)
+        todo = (stop - start > width) & (rows > start) & (rows < stop)
+        return np.asarray(rows[todo])
+
+    def jumps(self) -> Jumps:
+        """What the open intervals hold, each one jump."""
+        which, known = self.open(), self.known
+        at, off = self.meeting(which)
+        length = known.t[which + 1] - known.t[which]
+        with np.errstate(invalid="ignore"):
+            at = np.where((at > 0) & (at < length), at, length / 2)
+        position = known.t[which] + at
+        jump = known.gradient[which + 1] - known.gradient[which]
+        return Jumps(
+            self.points(position), jump, position, np.minimum(off, length),
+            self.points(known.t[which + 1]), known.value[which + 1],
+        )  # fmt: skip

@@ -1,0 +1,173 @@
+"""Whether what a target answers as gradients is one, and what it is otherwise.
+
+Short steps change values as true gradients say. Where they do not, a few more differences tell what the answers are:
+input × gradient, absolute values, signs, a multiple of the gradient, integrated gradients, averages around the input
+(SmoothGrad), or gradients of another function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from reluctant.errors import NonFiniteAnswer
+from reluctant.interface.noise import narrowest_format
+from reluctant.messages import Diagnosis, Remedy
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
+from reluctant.oracles.base import Explained
+from reluctant.oracles.explanations import Unexplained
+from reluctant.oracles.ledger import Counting
+
+POINTS = 4  # inputs at which gradients are held against differences
+SCALES = (1.0, 0.1, 0.01)  # of these inputs: probabilities behind a link may saturate farther out
+MOST_WRONG = 1  # of them: a step may cross a crease
+COORDINATES = 12  # steps along single inputs, where gradients are something else
+SLOPE_ROUNDINGS = 2.0**12  # of the largest gradient
+LIKE = 0.7  # cosine between averages around an input and its gradient: other functions have none
+SAME = 1e-2  # of the answers: what creases on a step may change, where a kind is told from others
+DIVIDED = Remedy("divide-by-input", "open", {"explanation": "input-times-gradient"})
+
+
+class GradientKind(StrEnum):
+    """What answers for gradients are."""
+
+    GRADIENT = "gradient"
+    TIMES_INPUT = "times-input"
+    SIGN = "sign"
+    ABSOLUTE = "absolute"
+    SCALED = "scaled"
+    INTEGRATED = "integrated"
+    SMOOTHED = "smoothed"
+    NOISY = "noisy"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class GradientReading:
+    """The kind, and how many of the inputs agree with differences of values."""
+
+    kind: GradientKind
+    agreeing: int
+    points: int
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What the answers are, and what still works; None of gradients."""
+        if self.kind is GradientKind.GRADIENT:
+            return None
+        remedies = (DIVIDED,) if self.kind is GradientKind.TIMES_INPUT else ()
+        return Diagnosis(f"explanation-{self.kind}", {"agreeing": self.agreeing, "points": self.points}, remedies)
+
+
+def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, GradientReading | None]:
+    """The target, without its gradients where they are none; and what was read of them, None if it answers none.
+
+    Cost: 8 rows, and up to 41 more where they are none.
+    """
+    if oracle.explained is None:
+        return oracle, None
+    facts, reading = oracle.facts, None
+    with oracle.stage("gradients"):
+        for scale in SCALES:
+            try:
+                reading = read_gradients(oracle, rng, scale)
+                break
+            except NonFiniteAnswer:
+                continue
+    if reading is not None and reading.kind is GradientKind.GRADIENT:
+        return oracle, reading
+    return Counting(Unexplained(oracle.inner), oracle.ledger, facts.domain, facts.samples), reading
+
+
+def read_gradients(oracle: Counting, rng: np.random.Generator, scale: float = 1.0) -> GradientReading:
+    """Hold gradients against differences of values at a few inputs."""
+    rows = oracle.facts.domain.interior(rng, POINTS, oracle.dim, scale)
+    found = oracle.query_gradients(rows)
+    step = _step(found)
+    moves = step * rng.standard_normal(rows.shape)
+    change = oracle.query(rows + moves) - found.values
+    good = _agree(found, rows, moves, change)
+    agreeing = int(good.sum())
+    if agreeing >= POINTS - MOST_WRONG:
+        return GradientReading(GradientKind.GRADIENT, agreeing, POINTS)
+    return GradientReading(_other_kind(oracle, rows, found, moves, change, rng), agreeing, POINTS)
+
+
+def _step(found: Explained) -> float:
+    """Of one coordinate: a compromise between rounding and creases, as for a central difference."""
+    number_format = narrowest_format(found.values)
+    rounding = unit_roundoff("float32" if number_format == "float16" else number_format)
+    return float(np.cbrt(rounding)) / np.sqrt(found.gradients.shape[2])
+
+
+def _agree(found: Explained, rows: FloatArray, moves: FloatArray, change: FloatArray) -> np.ndarray:
+    """Which inputs (n,) have gradients that the change (n, m) over a short move confirms."""
+    rounding = max(unit_roundoff(narrowest_format(found.values)), unit_roundoff(narrowest_format(found.gradients)))
+    if narrowest_format(found.gradients) == "float16":  # weights on a grid
+        rounding = unit_roundoff(narrowest_format(found.values))
+    lengths = np.linalg.norm(moves, axis=1, keepdims=True)
+    slopes = np.linalg.norm(found.gradients, axis=2)
+    inside = np.abs(found.values) + slopes * np.linalg.norm(rows, axis=1, keepdims=True)
+    allowed = DOUBLE.in_line * rounding * inside + SLOPE_ROUNDINGS * rounding * slopes * lengths
+    predicted = np.einsum("nmd,nd->nm", found.gradients, moves)
+    return np.asarray((np.abs(change - predicted) <= allowed).all(axis=1))
+
+
+def _other_kind(
+    oracle: Counting, rows: FloatArray, found: Explained, moves: FloatArray, change: FloatArray,
+    rng: np.random.Generator,
+) -> GradientKind:  # fmt: skip
+    """What answers are that are no gradients. Cost: 9 rows, and 12 for each of two inputs."""
+    given = found.gradients
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divided = Explained(found.values, np.nan_to_num(given / rows[:, None]))
+    if _agree(divided, rows, moves, change).sum() >= POINTS - MOST_WRONG:
+        return GradientKind.TIMES_INPUT
+    again = oracle.query_gradients(rows).gradients
+    if np.isin(given, (-1.0, 0.0, 1.0)).all():
+        return GradientKind.SIGN
+    origin = np.zeros((1, oracle.dim))
+    if oracle.facts.domain.contains(origin):
+        total = found.values - oracle.query(origin)
+        size = np.abs(total).max() + np.abs(given.sum(axis=2)).max()
+        if np.median(np.abs(given.sum(axis=2) - total)) <= SAME * size:
+            return GradientKind.INTEGRATED
+    slopes, which = _single_slopes(oracle, rows, found, rng)
+    return _by_slopes(given[: len(slopes)][:, :, which], slopes, fresh=bool((again != given).any()))
+
+
+def _single_slopes(
+    oracle: Counting, rows: FloatArray, found: Explained, rng: np.random.Generator
+) -> tuple[FloatArray, np.ndarray]:  # fmt: skip
+    """Slopes (2, m, k) along single inputs at two rows, by differences, and which inputs."""
+    points = 2
+    which = rng.permutation(oracle.dim)[:COORDINATES]
+    step = _step(found)
+    ends = np.repeat(rows[:points, None], len(which), axis=1)
+    ends[:, np.arange(len(which)), which] += step
+    answers = oracle.query(ends.reshape(-1, oracle.dim)).reshape(points, len(which), -1)
+    return np.swapaxes(answers - found.values[:points, None], 1, 2) / step, which
+
+
+def _by_slopes(given: FloatArray, slopes: FloatArray, *, fresh: bool) -> GradientKind:
+    """By entries (n, m, k) of the answers beside slopes; fresh: the same row was answered otherwise before."""
+    size = np.abs(slopes).max()
+
+    def alike(one: FloatArray, other: FloatArray) -> bool:
+        return bool(np.median(np.abs(one - other)) <= SAME * size)
+
+    cosine = _cosine(given, slopes)
+    tests: tuple[tuple[bool, Callable[[], bool], GradientKind], ...] = (
+        (not fresh, lambda: bool((given >= 0).all()) and alike(given, np.abs(slopes)), GradientKind.ABSOLUTE),
+        (not fresh, lambda: bool((cosine > 1 - SAME**2).all()) and not alike(given, slopes), GradientKind.SCALED),
+        (True, lambda: float(np.mean(cosine)) > LIKE, GradientKind.NOISY if fresh else GradientKind.SMOOTHED),
+    )
+    return next((kind for may, holds, kind in tests if may and holds()), GradientKind.OTHER)
+
+
+def _cosine(one: FloatArray, other: FloatArray) -> FloatArray:
+    sizes = np.linalg.norm(one, axis=2) * np.linalg.norm(other, axis=2)
+    return np.divide((one * other).sum(axis=2), sizes, out=np.zeros_like(sizes), where=sizes > 0)

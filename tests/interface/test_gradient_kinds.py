@@ -1,0 +1,75 @@
+"""Answers that are no gradients are recognised and named; extraction goes on with values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.interface.gradient_kinds import GradientKind, read_gradients, trusted
+from reluctant.testing import planted
+
+TRUE = planted((20, 15, 2), 1)
+OTHER = planted((20, 15, 2), 2)
+
+
+def averaged(rng_of):
+    def slopes(x):
+        rng = rng_of()
+        return np.mean([TRUE.gradients(x + 0.1 * rng.standard_normal(x.shape)) for _ in range(10)], axis=0)
+
+    return slopes
+
+
+def integrated(x):
+    shares = (np.arange(200) + 0.5) / 200
+    return np.mean([TRUE.gradients(share * x) for share in shares], axis=0) * x[:, None]
+
+
+FRESH = np.random.default_rng(3)
+ANSWERS = {
+    GradientKind.GRADIENT: TRUE.gradients,
+    GradientKind.TIMES_INPUT: lambda x: TRUE.gradients(x) * x[:, None],
+    GradientKind.ABSOLUTE: lambda x: np.abs(TRUE.gradients(x)),
+    GradientKind.SIGN: lambda x: np.sign(TRUE.gradients(x)),
+    GradientKind.SCALED: lambda x: TRUE.gradients(x) / np.linalg.norm(TRUE.gradients(x), axis=2, keepdims=True),
+    GradientKind.INTEGRATED: integrated,
+    GradientKind.SMOOTHED: averaged(lambda: np.random.default_rng(0)),
+    GradientKind.NOISY: averaged(lambda: FRESH),
+    GradientKind.OTHER: OTHER.gradients,
+}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_kinds_are_told_apart(kind, seed):
+    oracle = rl.open_oracle(TRUE, gradients=ANSWERS[kind])
+    reading = read_gradients(oracle, np.random.default_rng(seed))
+    assert reading.kind is kind
+    assert (reading.diagnosis is None) == (kind is GradientKind.GRADIENT)
+    assert kind is GradientKind.GRADIENT or str(reading.diagnosis)
+    assert oracle.queries <= (8 if kind is GradientKind.GRADIENT else 49)
+
+
+def test_noise_alone_is_another_function():
+    oracle = rl.open_oracle(TRUE, gradients=lambda x: FRESH.standard_normal((len(x), 2, 20)))
+    assert read_gradients(oracle, np.random.default_rng(0)).kind is GradientKind.OTHER
+
+
+@pytest.mark.parametrize("network", [TRUE, planted((30, 10, 10, 1), 3), planted((1, 3, 1), 3), planted((5, 2), 3)])
+def test_true_gradients_are_trusted(network):
+    def single(x):
+        return network(x).astype(np.float32)
+
+    for target in (network, single):
+        oracle = rl.open_oracle(target, dim=network.dim, gradients=network.gradients)
+        assert trusted(oracle, np.random.default_rng(0))[0].explained is not None
+
+
+def test_extraction_goes_on_with_values():
+    small = planted((5, 4, 1), 1)
+    result = rl.extract(small, gradients=lambda x: np.abs(small.gradients(x)), rng=0)
+    assert result.ok
+    assert result.evidence["gradients"].slug == "explanation-absolute"
+    divided = rl.extract(small, gradients=lambda x: small.gradients(x) * x[:, None], rng=0)
+    assert "explanation='input-times-gradient'" in str(divided.evidence["gradients"])
