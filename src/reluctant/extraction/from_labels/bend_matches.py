@@ -1,7 +1,7 @@
 """Neurons from bends: two bends whose planes of normals meet in one direction lie on one crease.
 
-The normals n₁, n₂ beside a bend span a plane that holds the neuron's direction u. Planes of two bends of one neuron meet
-in u, and u·(p₁ − p₂) = 0 for their places. In five dimensions and more chance makes no such pair.
+The normals n₁, n₂ beside a bend span a plane that holds the neuron's direction u. Planes of two bends of one neuron
+meet in u, and u·(p₁ − p₂) = 0 for their places. In five dimensions and more chance makes no such pair.
 """
 
 from __future__ import annotations

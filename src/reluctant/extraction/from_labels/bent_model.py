@@ -15,6 +15,7 @@ import numpy as np
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray
 
+FIRST_TWO = np.array([0, 1])  # labels below and above a boundary where there are two
 Draw = Callable[[int], FloatArray]  # so many random points of the space
 
 
@@ -27,10 +28,12 @@ class Points(Protocol):
     """Points (n, r) of a boundary between two labels (n, 2) each."""
 
     @property
-    def points(self) -> FloatArray: ...
+    def points(self) -> FloatArray:
+        """The points (n, r)."""
 
     @property
-    def pairs(self) -> np.ndarray: ...
+    def pairs(self) -> np.ndarray:
+        """The labels (n, 2) below and above."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class BoundaryPoints:
 
     points: FloatArray
     across: FloatArray
-    pairs: np.ndarray = field(default_factory=lambda: np.array([0, 1]))
+    pairs: np.ndarray = field(default_factory=lambda: FIRST_TWO)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", np.broadcast_to(self.pairs, (len(self.points), 2)))
@@ -192,7 +195,6 @@ class BentModel:
             found += self.across(y[kept])
             creases += [i] * int(kept.sum())
         return found, np.array(creases, dtype=int)
-
 
     # ---- its numbers, one after the other
 

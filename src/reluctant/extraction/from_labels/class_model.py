@@ -40,6 +40,11 @@ class ClassModel:
         parts = (part[1] - part[0] for part in (self.bends, self.slopes, self.levels))
         return BentModel(self.directions, self.offsets, *parts)
 
+    def centred(self) -> Self:
+        """The same labels, with classes of sum zero."""
+        bends, slopes, levels = (part - part.mean(axis=0) for part in (self.bends, self.slopes, self.levels))
+        return replace(self, bends=bends, slopes=slopes, levels=levels)
+
     @property
     def width(self) -> int:
         """Number of neurons k."""
@@ -115,6 +120,10 @@ class ClassModel:
 
     # ---- its boundary
 
+    def clear(self, at: BoundaryPoints, room: float) -> BoundaryPoints:
+        """Those boundary points that lie on no crease and at no third class."""
+        return at[np.minimum(self.room(at.points), self.junction_room(at)) > room]
+
     def boundary_points(self, draw: Draw, n: int) -> BoundaryPoints:
         """Boundary points between n random pairs of points, with unit normals."""
         return self.between(draw(n), draw(n))
@@ -143,7 +152,7 @@ class ClassModel:
 
     def equations(self, at: Points) -> tuple[FloatArray, FloatArray]:
         """Distances (n,) of points from the model's boundary, and their derivatives (n, p) by all its numbers."""
-        y, (n, r), m = at.points, at.points.shape, self.classes
+        y, n, m = at.points, len(at.points), self.classes
         z = self.preactivations(y)
         side = np.sign(z) * self.bends_between(at.pairs)
         size = row_norms(self.gradients(y, at.pairs))[:, None]

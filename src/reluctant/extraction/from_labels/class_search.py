@@ -9,20 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import qr
 
 from reluctant.extraction.from_labels.bend_matches import Creases, creases_of
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import SOME_UNSEEN, Certainty, LocatedPoints, polished
+from reluctant.extraction.from_labels.peeling import refuse_curves
 from reluctant.extraction.from_labels.walks import Facets, Walks
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import check_time
 
-ROUNDS = 12
+IDLE = 4  # rounds of walks without a new neuron, at most
+FEW = 1 / 4  # of the bends that may lie on no known hyperplane before a model is fitted
 NEAR = 0.01  # of a typical input: the ends of a segment across the boundary
 DOUBTS = 8.0  # standard errors that a point of the model's boundary may be off
 EXACT = 30.0  # tolerances that a located point may be off
@@ -50,29 +52,36 @@ class ClassSearch:
         """Norm of a typical input."""
         return self.flat.typical
 
+    @property
+    def absent(self) -> BoolArray:
+        """Classes (m,) that no facet borders."""
+        return ~np.isin(np.arange(self.classes), self.walks.facets.pairs)
+
     def run(self, offset: float) -> ClassModel:
         """A model whose boundary labels agree with, this far to both sides, in typical inputs."""
-        starts, steps, left = 16, 6, 1.0
-        self.walks.go(self.flat.draw(starts), self.flat.draw(starts), steps)
-        for _ in range(ROUNDS):
+        starts, steps, idle, width = 16, 6, 0, 0
+        first, second = self.flat.draw(starts), self.flat.draw(starts)
+        while idle < IDLE:
             check_time()
-            creases, _ = creases_of(self.walks.facets, self.walks.bends, self.size)
-            model = class_fit(creases, self.walks.facets, self.classes, self.size)
-            model, fits = self.polished(model)
-            if DEBUG:
-                print("bends", len(self.walks.bends), "creases", model.width, "fit", fits)
+            self.walks.go(first, second, steps)
+            if len(self.walks.bends) < starts:
+                refuse_curves(self.flat)
+            creases, owners = creases_of(self.walks.facets, self.walks.bends, self.size)
+            idle, width = (0, len(creases.offsets)) if len(creases.offsets) > width else (idle + 1, width)
+            first, second = self.flat.draw(starts), self.flat.draw(starts)
+            if (owners < 0).sum() > FEW * len(owners):
+                continue
+            model, fits = self.polished(class_fit(creases, self.walks.facets, self.classes, self.size))
             if fits:
-                model, ended = self.completed(model, offset)
-                if ended is None:
+                model, wrong = self.completed(model, offset)
+                if wrong is None:
                     return model
-                self.walks.go(*ended, steps)
-            else:
-                self.walks.go(self.flat.draw(starts), self.flat.draw(starts), steps)
-        raise StageFailed("creases", "the boundary bends where no neuron explains it", number=left, limit=0.0)
+                first, second = wrong
+        raise StageFailed(
+            "creases", "bends that no neuron explains", number=int((owners < 0).sum()), limit=FEW * len(owners)
+        )
 
-    def completed(
-        self, model: ClassModel, offset: float
-    ) -> tuple[ClassModel, tuple[FloatArray, FloatArray] | None]:
+    def completed(self, model: ClassModel, offset: float) -> tuple[ClassModel, tuple[FloatArray, FloatArray] | None]:
         """The model with coefficients that facets did not show, from boundary points where it is wrong.
 
         Its hyperplanes are known. Where points do not fit a neuron is missing: segments across them come back.
@@ -80,17 +89,13 @@ class ClassSearch:
         rounds, most = 12, 48
         for _ in range(rounds):
             points, held = self.tested(model, offset)
-            if DEBUG:
-                print("  left", 1 - held.mean(), len(held))
             if held.all():
                 return model, None
             first, second = self.beside(points[~held][:most])
             at = self.walks.crossings_between(first, second)
-            new = LocatedPoints(at.points, np.full(len(at), self.flat.located_to), at.pairs)
+            new = self.flat.located(at.points, at.pairs)
             better, off = polished(model, self.located + new, damping=SOME_UNSEEN)
             if off.max(initial=0.0) > EXACT:
-                if DEBUG:
-                    print("  off", off.max(), (off > EXACT).sum(), len(new))
                 return model, (at.points - NEAR * self.size * at.across, at.points + NEAR * self.size * at.across)
             self.located += new
             model = better
@@ -104,14 +109,14 @@ class ClassSearch:
     def polished(self, model: ClassModel) -> tuple[ClassModel, bool]:
         """The model fitted to the points of all facets, and whether it fits all but a few."""
         facets = self.walks.facets
-        good = np.ones(len(facets), dtype=bool)
+        good: BoolArray = np.ones(len(facets), dtype=bool)
         for _ in range(2):
             self.located = facets[good].located
             if len(self.located) < model.width + self.flat.dim:
                 return model, False
             model, _ = polished(model, self.located, damping=SOME_UNSEEN)
             distance = np.abs(model.equations(facets.located)[0]).reshape(facets.tol.shape) / facets.tol
-            good = (distance < EXACT).all(axis=1)
+            good = np.asarray((distance < EXACT).all(axis=1))
             if good.all():
                 return model, True
         return model, float(good.mean()) > MOST
@@ -119,20 +124,16 @@ class ClassSearch:
     def tested(self, model: ClassModel, offset: float) -> tuple[BoundaryPoints, BoolArray]:
         """Points of the model's boundary, and whether they hold."""
         count = 160
-        points = self.clear(model, model.boundary_points(self.flat.draw, 2 * count))
+        points = model.clear(model.boundary_points(self.flat.draw, 2 * count), CLEAR * self.size)
         points = points[self.flat.rng.permutation(len(points))[:count]]
         off = np.maximum(offset * self.size, DOUBTS * Certainty.of(model, self.located).errors(points))
         return points, self.flat.holds(points, np.minimum(off, CLEAR * self.size))
-
-    def clear(self, model: ClassModel, points: BoundaryPoints) -> BoundaryPoints:
-        """Those that lie on no crease and at no third class."""
-        return clear_points(model, points, CLEAR * self.size)
 
     def sharpened(self, model: ClassModel, wanted: float, rounds: int = 3) -> ClassModel:
         """The model fitted to points of its boundary that it knows least, until all are known as well as wanted."""
         for _ in range(rounds):
             check_time()
-            points = self.clear(model, model.boundary_points(self.flat.draw, 6 * model.numbers))
+            points = model.clear(model.boundary_points(self.flat.draw, 6 * model.numbers), CLEAR * self.size)
             rows = Certainty.of(model, self.located).whitened(points)
             error = np.linalg.norm(rows, axis=1)
             order = qr(rows.T, pivoting=True, mode="r")[1][: model.numbers] if len(rows) else np.empty(0, dtype=int)
@@ -140,110 +141,13 @@ class ClassSearch:
             if not len(order):
                 break
             lines, error = points[order], error[order]
-            new = crossings_at(self.flat, lines, np.maximum(error, 2 * self.flat.finest), 4 * DOUBTS * error)
+            new = self.flat.located_on(lines, np.maximum(error, 2 * self.flat.finest), 4 * DOUBTS * error)
             better, left = polished(model, self.located + new, damping=SOME_UNSEEN)
-            if DEBUG:
-                print("  sharpen", len(order), len(new), np.median(error), error.max(), left.max())
             if left.max() > EXACT:
                 break
             self.located += new
             model = better
         return model
-
-
-DEBUG = False
-
-
-def clear_points(model: ClassModel, points: BoundaryPoints, room: float) -> BoundaryPoints:
-    """Those that lie on no crease and at no third class."""
-    return points[np.minimum(model.room(points.points), model.junction_room(points)) > room]
-
-
-def crossings_at(flat: Flat, lines: BoundaryPoints, scale: FloatArray, limit: FloatArray) -> LocatedPoints:
-    """Boundary points on lines across it, where the same labels meet there."""
-    t = flat.crossings(lines, scale, flat.finest, limit)
-    found = np.isfinite(t)
-    lines, t = lines[found], t[found]
-    at = lines.points + t[:, None] * lines.across
-    beyond = flat.labels(at + flat.located_to * lines.across)
-    same = beyond == lines.pairs[:, 1]
-    return LocatedPoints(at[same], np.full(int(same.sum()), flat.located_to), lines.pairs[same])
-
-
-@dataclass
-class ClassOutputs:
-    """The outputs of a model of the whole space, fitted again to boundary points everywhere; hyperplanes are known."""
-
-    space: Flat
-    model: ClassModel
-    located: LocatedPoints
-
-    def completed(self, offset: float) -> ClassModel:
-        """The model with coefficients that the flat did not show. Cost: about 20 rows a coefficient."""
-        rounds, left = 10, 1.0
-        self.locate_predicted()
-        for _ in range(rounds):
-            check_time()
-            points, held = self.tested(offset)
-            left = 1 - float(held.mean()) if len(held) else 1.0
-            if DEBUG:
-                print("  space left", left, len(held), len(self.located))
-            wrong = points[~held]
-            far = self.space.rng.uniform(0.02, 0.5, len(wrong))[:, None] * self.space.typical * wrong.across
-            ends = wrong.points - far, wrong.points + far
-            if not left:
-                ends = self.wrong_inputs()
-                if DEBUG:
-                    print("  wrong inputs", len(ends[0]))
-                if not len(ends[0]):
-                    return self.model
-            found = Walks.none(self.space).crossings_between(*ends)
-            self.fit(LocatedPoints(found.points, np.full(len(found), self.space.located_to), found.pairs))
-        raise StageFailed("hidden", "the boundary bends where no neuron explains it", number=left, limit=0.0)
-
-    def locate_predicted(self) -> None:
-        """Fit the outputs to points of the model's boundary that fix them best."""
-        unknown = self.model.classes * (self.model.width + self.model.dim + 1)
-        size = self.space.typical
-        points = clear_points(self.model, self.model.boundary_points(self.space.draw, 2 * unknown), CLEAR * size)
-        points = points[self.space.rng.permutation(len(points))[: 3 * unknown]]
-        rows = self.model.equations(points)[1][:, -unknown:]
-        order = qr(rows.T, pivoting=True, mode="r")[1][:unknown]
-        lines = points[order]
-        expected = np.full(len(lines), 1e-9 * size)
-        self.fit(crossings_at(self.space, lines, expected, np.full(len(lines), NEAR * size)))
-
-    def fit(self, new: LocatedPoints) -> None:
-        """The outputs that fit all located points, as near to those before as these allow."""
-        small, rounds = 1e-10, 3  # of a column: what keeps numbers that no point shows as they are
-        self.located += new
-        unknown = self.model.classes * (self.model.width + self.model.dim + 1)
-        for _ in range(rounds):
-            off, rows = self.model.equations(self.located)
-            rows = rows[:, -unknown:]
-            columns = np.linalg.norm(rows, axis=0)
-            columns[columns == 0] = 1.0
-            q, triangle = np.linalg.qr(np.concatenate([rows / columns, small * np.eye(unknown)]))
-            step = solve_triangular(triangle, q[: len(off)].T @ -off) / columns
-            self.model = self.model.moved(np.append(np.zeros(self.model.width * (self.model.dim + 1)), step))
-        if DEBUG:
-            off = np.abs(self.model.equations(self.located)[0]) / self.located.tol
-            print("  fit", len(self.located), np.median(off), off.max())
-
-    def wrong_inputs(self) -> tuple[FloatArray, FloatArray]:
-        """Segments from random inputs of another label than the model's to some of other labels."""
-        inputs, segments = 1000, 4
-        rows = self.space.draw(inputs)
-        wrong = rows[self.space.labels(rows) != self.model.labels(rows)]
-        first = np.repeat(wrong, segments, axis=0)
-        return first, rows[self.space.rng.integers(inputs, size=len(first))]
-
-    def tested(self, offset: float) -> tuple[BoundaryPoints, BoolArray]:
-        """Points of the model's boundary, and whether they hold."""
-        count, size = 200, self.space.typical
-        points = clear_points(self.model, self.model.boundary_points(self.space.draw, count), CLEAR * size)
-        points = points[self.space.rng.permutation(len(points))[:count]]
-        return points, self.space.holds(points, offset * size)
 
 
 def class_fit(creases: Creases, facets: Facets, classes: int, size: float) -> ClassModel:

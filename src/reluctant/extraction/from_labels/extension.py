@@ -1,9 +1,10 @@
 """Extension: a model of a flat becomes one of the whole space, one direction at a time, by linear equations.
 
 Along a direction e outside the flat a model with k neurons and m classes has k + m − 1 unknown numbers, uᵢ·e and s_c·e
-less that of the first class. Boundary points of flat + t·e are linear in them while the model says on which side of each crease they lie. Short steps t keep the
-sides of the flat and give 12 bits; with these the sides of long steps are known, which give all digits. Each takes
-a line for each unknown and two to check: about as many labels as the numbers have bits.
+less that of the first class. Boundary points of flat + t·e are linear in them while the model says on which side of
+each crease they lie. Short steps t keep the sides of the flat and give 12 bits; with these the sides of long steps are
+known, which give all digits. Each takes a line for each unknown and two to check: about as many labels as the numbers
+have bits.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ROWS_TOGETHER = 2**21  # numbers in the rows of one request
 
 @dataclass
 class Extension:
-    """The extension of one flat. `slopes` (l, k + m − 1) holds the unknown numbers of each direction e (l, d) outside."""
+    """The extension of one flat: `slopes` (l, k + m − 1) has the unknown numbers of each direction e (l, d) outside."""
 
     flat: Flat
     model: ClassModel
@@ -149,7 +150,8 @@ class Extension:
         )  # fmt: skip
         chosen = points[rng.choice(len(points), count, replace=False)]
         away = rng.uniform(*LONG_STEPS, count) * rng.choice([-1, 1], count) * self.flat.typical
-        at = BoundaryPoints(*(np.column_stack([part, away]) for part in (chosen.points, chosen.across)), chosen.pairs)
+        there, across = (np.column_stack([part, away]) for part in (chosen.points, chosen.across))
+        at = BoundaryPoints(there, across, chosen.pairs)
         for _ in range(steps):
             across = near.gradients(at.points, at.pairs)[:, :-1]
             at.points[:, :-1] -= (near.differences(at) / row_norms(across) ** 2)[:, None] * across

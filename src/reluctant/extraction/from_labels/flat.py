@@ -1,6 +1,6 @@
 """`Flat`: an affine subspace of input space, or all of it, whose points are asked for their labels.
 
-Labels are 0 below the boundary, 1 above it and NaN for any other class. Points of a flat are coordinates (n, r).
+Labels are class numbers: of two labels 0 is below the boundary and 1 above it. Points of a flat are coordinates (n, r).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.from_labels.bent_model import BoundaryPoints, row_norms
+from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BoundaryPoints, row_norms
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
 from reluctant.geometry.boundary import Ask, LabelLines, label_crossings
 from reluctant.geometry.lines import BoolArray
@@ -46,9 +46,9 @@ class Flat:
         """How far a located point may be off: rounding on the way to the target is part of it."""
         return 4 * self.finest
 
-    def located(self, y: FloatArray) -> LocatedPoints:
+    def located(self, y: FloatArray, pairs: np.ndarray = FIRST_TWO) -> LocatedPoints:
         """Boundary points (n, r) that were located best."""
-        return LocatedPoints(y, np.full(len(y), self.located_to))
+        return LocatedPoints(y, np.full(len(y), self.located_to), pairs)
 
     def rows(self, y: FloatArray) -> FloatArray:
         """Inputs (n, d) of points (n, r)."""
@@ -83,6 +83,14 @@ class Flat:
         whole = LabelLines(self.rows(lines.points), self.along(lines.across), lines.pairs[:, 0])
         return label_crossings(self.ask, whole, guess, scale, np.maximum(tol, self.finest), limit)
 
+    def located_on(self, lines: BoundaryPoints, scale: FloatArray, limit: FloatArray) -> LocatedPoints:
+        """Boundary points on lines across it, where the same two labels meet as at the lines' own points."""
+        t = self.crossings(lines, scale, self.finest, limit)
+        found = np.isfinite(t)
+        lines, points = lines[found], (lines.points + t[:, None] * lines.across)[found]
+        same = self.labels(points + self.located_to * lines.across) == lines.pairs[:, 1]
+        return self.located(points[same], lines.pairs[same])
+
     def holds(self, lines: BoundaryPoints, offset: FloatArray | float) -> BoolArray:
         """Whether the boundary passes within the offset of each point. Cost: two rows, one where the first says no."""
         offset = np.broadcast_to(np.asarray(offset, float), len(lines))[:, None]
@@ -95,10 +103,12 @@ class Flat:
 def facet_slopes(
     flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Normals (q, r) of the boundary at points of it, 1 along their directions across; also the points (q, r, r) that gave them.
+    """Normals (q, r) of the boundary at points of it, 1 along their directions across.
 
-    With the tolerances (q, r) of these, and whether (q,) the boundary is flat there: at a random place on both
-    sides it is where the normal says, between the same labels. Cost: about (last bits + 5)·r rows each.
+    With the points (q, r, r) that gave them, the tolerances (q, r) of these, and whether (q,) the boundary is flat
+    there: at a random place on both sides it is where the normal says, between the same labels.
+
+    Cost: about (last bits + 5)·r rows each.
     """
     bits, farthest = (7, 20), 32.0
     points, unit = at.points, at.across

@@ -12,18 +12,18 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from reluctant.extraction.from_labels.bent_model import BentModel, Points, Terms, row_norms
+from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BentModel, Points, Terms, row_norms
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.numerics import DOUBLE, FloatArray
 
 
 @dataclass(frozen=True)
 class LocatedPoints:
-    """Boundary points (n, r), located to within tol (n,), between the labels of `pairs` (n, 2): 0 and 1 unless given."""
+    """Boundary points (n, r), located to within tol (n,), between the labels `pairs` (n, 2): 0 and 1 unless given."""
 
     points: FloatArray
     tol: FloatArray
-    pairs: np.ndarray = field(default_factory=lambda: np.array([0, 1]))
+    pairs: np.ndarray = field(default_factory=lambda: FIRST_TWO)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", np.broadcast_to(self.pairs, (len(self.points), 2)))

@@ -529,14 +529,16 @@ def boundary_point(flat: Flat, finest: float) -> BoundaryPoints | None:
     for _ in range(tries):
         y = flat.draw(draws)
         labels = flat.labels(y)
-        if not ((labels == 0).any() and (labels == 1).any()):
+        names, counts = np.unique(labels, return_counts=True)
+        if len(names) == 1:
             continue
-        low, high = y[labels == 0][0], y[labels == 1][0]
+        pair = np.sort(names[np.argsort(-counts, kind="stable")[:2]])
+        low, high = (y[labels == name][0] for name in pair)
         length = float(np.linalg.norm(high - low))
-        line = BoundaryPoints(low[None], (high - low)[None] / length)
+        line = BoundaryPoints(low[None], (high - low)[None] / length, pair)
         t = flat.crossings(line, length / 2, finest, length / 2, length / 2)
         if np.isfinite(t).all():
-            return BoundaryPoints(line.points + t[:, None] * line.across, line.across)
+            return BoundaryPoints(line.points + t[:, None] * line.across, line.across, pair)
     return None
 
 
@@ -559,19 +561,19 @@ def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
 
 def refuse_curves(flat: Flat) -> None:
     """StageFailed if the boundary bends nearly everywhere with the square of a step. Cost: 1300 rows."""
-    places, steps, most = 8, (1e-2, 1e-3), 1 / 2
+    places, steps, most = 8, (1e-3, 1e-4), 1 / 2
     tol, noise, (least_ratio, most_ratio) = 1e-10 * flat.typical, 30.0, (40.0, 250.0)
     points = [found for found in (boundary_point(flat, tol) for _ in range(places)) if found is not None]
     if not points:
         return
-    at = BoundaryPoints(*(np.concatenate([getattr(p, name) for p in points]) for name in ("points", "across")))
+    at = sum(points[1:], points[0])
     aside = flat.rng.standard_normal(at.points.shape)
     aside -= (aside * at.across).sum(axis=1)[:, None] * at.across
     aside /= row_norms(aside)[:, None]
     bends = []
     for step in steps:
         length = step * flat.typical
-        there = [BoundaryPoints(at.points + sign * length * aside, at.across) for sign in (1, -1)]
+        there = [BoundaryPoints(at.points + sign * length * aside, at.across, at.pairs) for sign in (1, -1)]
         bends.append(np.abs(sum(flat.crossings(lines, length, tol, 32 * length) for lines in there)))
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = bends[0] / bends[1]

@@ -50,7 +50,7 @@ class Facets:
     @property
     def located(self) -> LocatedPoints:
         """The boundary points that gave the normals."""
-        f, r = self.points.shape
+        r = self.points.shape[1]
         return LocatedPoints(self.beside.reshape(-1, r), self.tol.reshape(-1), np.repeat(self.pairs, r, axis=0))
 
     @classmethod
@@ -113,9 +113,7 @@ class Walks:
             BoundaryPoints(first, across, pairs), length / 2, self.flat.finest, length / 2, length / 2
         )
         found = np.isfinite(t)
-        return self.relabelled(
-            BoundaryPoints((first + t[:, None] * across)[found], across[found], pairs[found])
-        )
+        return self.relabelled(BoundaryPoints((first + t[:, None] * across)[found], across[found], pairs[found]))
 
     def relabelled(self, at: BoundaryPoints) -> BoundaryPoints:
         """With the label that is found just beyond each point. Cost: a row each."""
