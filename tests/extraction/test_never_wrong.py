@@ -238,6 +238,16 @@ def test_numbers_that_cannot_be_factorised_are_an_outcome() -> None:
     assert result.evidence["failures"] == ["linear algebra: Singular matrix"] * 2
 
 
+def test_weights_that_are_not_finite_are_an_outcome() -> None:
+    class NotFinite(rl.Method):
+        def run(self, *stages: object) -> Candidate:
+            return Candidate(rl.ReLUNetwork([np.full((2, 6), np.nan), np.ones((1, 2))], [np.zeros(2), np.zeros(1)]))
+
+    result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), NotFinite(), rng=0, attempts=2)
+    assert result.outcome is rl.Outcome.PARTIAL
+    assert [failure.split(":")[0] for failure in result.evidence["failures"]] == ["invalid-weights"] * 2
+
+
 @pytest.mark.parametrize("attempts", [0, -1])
 def test_attempts_are_checked(attempts: int) -> None:
     with pytest.raises(rl.ReluctantError, match=r"^attempts: got"):

@@ -23,6 +23,7 @@ from reluctant.errors import (
     BudgetExhausted,
     InvalidInput,
     InvalidRows,
+    InvalidWeights,
     LinkMismatch,
     NonFiniteAnswer,
     OutsideDomain,
@@ -323,8 +324,8 @@ class Extraction:
                 continue
             except OutsideDomain:
                 raise
-            except InvalidRows as failure:  # rows of NaN, from creases that are none: the method's own, and not sent
-                failures.append(f"rows: {failure}")
+            except (InvalidRows, InvalidWeights) as failure:  # of NaN, from creases that are none: the method's own
+                failures.append(f"{failure.slug}: {failure}")
                 continue
             self.take(found)
             if found.doubt is None:
@@ -480,7 +481,7 @@ class Extraction:
                 found = self.at_use(within, wider, found)
             except OutsideDomain:
                 raise
-            except (StageFailed, NonFiniteAnswer, InvalidRows, np.linalg.LinAlgError):
+            except (StageFailed, NonFiniteAnswer, InvalidRows, InvalidWeights, np.linalg.LinAlgError):
                 return None
             if found.verification.ok:
                 return place, found

@@ -9,7 +9,7 @@ one crease, max(z, 0) and max(-z, 0): the layer above sees any combination of ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -126,6 +126,24 @@ class KnownLayers:
     def with_sides(self, wrong: BoolArray, mirrored: BoolArray | None = None) -> KnownLayers:
         """The neurons of the last layer that are the wrong way round turned, those active on both sides marked."""
         return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong, mirrored)))
+
+    def with_both_halves(self) -> KnownLayers:
+        """Mirrored neurons as two of them: t z = t max(z, 0) - t max(-z, 0) for the layer above."""
+        layers = list(self.layers)
+        for k, layer in enumerate(layers):
+            both, start, end = layer.mirrored, len(layer), len(layer) + len(layer.mirrored)
+            if not len(both):
+                continue
+            weights = np.concatenate([layer.weights, -layer.weights[both]])
+            biases = np.concatenate([layer.biases, -layer.biases[both]])
+            layers[k] = Layer(weights, biases, np.zeros(len(biases), dtype=bool), layer.carried)
+            if k + 1 < len(layers):
+                above, seen = layers[k + 1], layers[k + 1].weights.copy()
+                halves = seen[:, start:end].copy()
+                seen[:, both] += halves
+                seen[:, start:end] = -halves
+                layers[k + 1] = replace(above, weights=seen, biases=above.biases - halves @ layer.biases[both])
+        return KnownLayers(self.dim, tuple(layers))
 
     @property
     def sided(self) -> bool:

@@ -73,7 +73,7 @@ class AnyDepth(Method):
             keep(frame.lifted(without_outputs(known, oracle.outputs)))
             return mostly_explained(known, memory, rng, self.completion)
 
-        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted)
+        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted).with_both_halves()
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
@@ -111,6 +111,7 @@ def _all_layers(
 
 def _best_guess(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> ReLUNetwork:
     """The layers as they are, with the outputs that fit most answers."""
+    known = known.with_both_halves()
     rows, answers = rows_for_fit(known, memory, rng)
     return oriented_network(known, fit_readout(known, rows, answers), rows, answers)
 

@@ -220,38 +220,27 @@ def _with_always_active(
 
 def without_outputs(known: KnownLayers, outputs: int) -> ReLUNetwork:
     """A part: the layers known, with nothing above them."""
-    width = len(known.layers[-1]) + len(known.layers[-1].mirrored) + len(known.layers[-1].carried)
+    known = known.with_both_halves()
+    width = len(known.layers[-1]) + len(known.layers[-1].carried)
     return _whole_network(known, np.zeros((outputs, width)), np.zeros(outputs))
 
 
 def _whole_network(
     known: KnownLayers, outputs: FloatArray, constants: FloatArray, skip: FloatArray | None = None
 ) -> ReLUNetwork:
-    weights, biases = [layer.weights for layer in known.layers], [layer.biases for layer in known.layers]
-    weights, biases = [*weights, outputs], [*biases, constants]
-    for k, layer in enumerate(known.layers):
-        weights[k], biases[k], above = _with_neighbours(layer, weights[k], biases[k], weights[k + 1])
-        weights[k + 1], biases[k + 1] = above.weights, biases[k + 1] + above.constants
+    layers = [_with_carried(layer) for layer in known.layers]
+    weights = [*(layer.weights for layer in layers), outputs]
+    biases = [*(layer.biases for layer in layers), constants]
+    for k, layer in enumerate(known.layers):  # the bias that keeps carried features on is subtracted again above
+        biases[k + 1] = biases[k + 1] - ALWAYS_ON * weights[k + 1][:, len(layer) :][:, : len(layer.carried)].sum(axis=1)
     return ReLUNetwork(weights, biases, skip)
 
 
-def _with_neighbours(
-    layer: Layer, weights: FloatArray, biases: FloatArray, above: FloatArray
-) -> tuple[FloatArray, FloatArray, Readout]:
-    """What goes on beside a layer as neurons of it, and what the layer above makes of them.
-
-    Mirrored neurons get their other half: t z = t max(z, 0) - t max(-z, 0). Carried features are not negative, and a
-    bias keeps them on whatever is fitted later; it is subtracted again above.
-    """
-    both, start, end = layer.mirrored, len(layer), len(layer) + len(layer.mirrored)
-    halves, carried = above[:, start:end], above[:, end : end + len(layer.carried)]
-    rows = np.concatenate([weights, -weights[both], np.eye(layer.weights.shape[1])[layer.carried]])
-    constants = -halves @ biases[both] - ALWAYS_ON * carried.sum(axis=1)
-    seen = above.copy()
-    seen[:, both] += halves
-    seen[:, start:end] = -halves
-    more = np.concatenate([biases, -biases[both], np.full(len(layer.carried), ALWAYS_ON)])
-    return rows, more, Readout(seen, constants, 0.0)
+def _with_carried(layer: Layer) -> Layer:
+    """Carried features as neurons: they are not negative, and a bias keeps them on whatever is fitted later."""
+    rows = np.eye(layer.weights.shape[1])[layer.carried]
+    biases = np.concatenate([layer.biases, np.full(len(rows), ALWAYS_ON)])
+    return Layer.of(np.concatenate([layer.weights, rows]), biases)
 
 
 FEW_PARAMETERS = 2000  # beyond, a thorough fit takes minutes
