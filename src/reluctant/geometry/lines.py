@@ -400,6 +400,15 @@ class DistanceNoise:
         return np.hypot(self.near, self.growth * np.abs(distance))
 
 
+def orthogonal_moves(basis: FloatArray, n: int, length: float, rng: np.random.Generator) -> FloatArray:
+    """Random steps (n, d) of this length, orthogonal to the rows of an orthonormal basis."""
+    moves = rng.standard_normal((n, basis.shape[1]))
+    for _ in range(2):  # twice is enough for orthogonality to rounding
+        moves -= (moves @ basis.T) @ basis
+        moves *= length / np.linalg.norm(moves, axis=1, keepdims=True)
+    return moves
+
+
 def piece_ends(t: FloatArray, scale: float) -> FloatArray:
     """Ends (n + 2,) of the pieces between creases at t (n,), in order; the outermost pieces are cut off."""
     outermost = 2.0  # how far beyond the outermost crease a piece goes, in its distance or the scale
