@@ -99,7 +99,7 @@ def extract(
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         method: how to look for it; None takes the cheapest that verifies: two layers, three, any number. Where the
             target answers labels it is `FromLabels`.
-        labels: use nothing but two labels, one output at the threshold 0.5, as `FromLabels()` does.
+        labels: use nothing but labels, as `FromLabels()` does: the largest of several outputs, or one at 0.5.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
         seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
@@ -125,7 +125,7 @@ def extract(
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
-                fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
+                fix=INSIDE_FROM_LABELS if isinstance(method, FromLabels) else INSIDE,
             )  # fmt: skip
         target, units = in_units(opened)
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
@@ -134,6 +134,10 @@ def extract(
         return search.result(*ending).with_classes(run.oracle).in_inputs_of(units)
 
 
+INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
+INSIDE_FROM_LABELS = (
+    "Leave the domain out if the target answers everywhere. Inside it, rl.recover_span reads the span from labels."
+)
 HEALTH_LINES = 4
 WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
 
@@ -628,13 +632,13 @@ IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LA
 
 
 def labels_apart(place: Place, rng: np.random.Generator) -> bool:
-    """True if whole numbers that did not change along a few lines are two labels at other inputs. Cost: 64 rows."""
-    inputs, labels = 64, 2
+    """True if whole numbers that did not change along a few lines are a few labels at other inputs. Cost: 64 rows."""
+    inputs, most_labels = 64, 16
     if place.health.shape is not Shape.CONSTANT or not place.oracle.facts.domain.is_space or place.oracle.outputs > 1:
         return False
     with place.oracle.stage("look"):
         answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
-    return len(np.unique(answers)) == labels and are_whole_numbers(answers)
+    return 1 < len(np.unique(answers)) <= most_labels and are_whole_numbers(answers)
 
 
 def evidence_of_clipping(

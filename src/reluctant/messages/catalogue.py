@@ -368,10 +368,6 @@ RUNS: Mapping[str, Entry] = {
     ),
     "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
-    "several-labels": Entry(
-        "The target answers {labels} different labels. From labels alone a network is recovered where there are two.",
-        example={"labels": 10},
-    ),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),
     "certain-answers": Entry("The answers are certain around this input, and do not change: there is no gradient."),
@@ -457,7 +453,7 @@ RUNS: Mapping[str, Entry] = {
         "tells apart appear as often as they are needed, so layers may be wider than the target's."
     ),
     "scale-of-labels": Entry(
-        "Labels leave a common positive scale open: hidden neurons have weights of norm one, output weights too. A "
+        "Labels leave open the scale of each neuron and of the output, and a function added to all classes. A "
         "neuron whose crease never meets the boundary shows in no label; it is part of the affine term."
     ),
     "span-asked": Entry(
