@@ -164,7 +164,7 @@ def _difference(result: rl.Result, subject: Subject, rows: FloatArray) -> float:
         values = result.network(rows)
         said = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0).astype(int)
         return float(np.mean(said != given[:, 0]))
-    copied = NetworkOracle(result.as_written(result.evidence.get("link", "identity"))).answer(rows)
+    copied = NetworkOracle(result.as_written("identity")).answer(rows)
     if copied.shape != given.shape:
         return float("inf")
     scale = np.asarray(subject.truth(subject.table.held_out)).std(axis=0).max()

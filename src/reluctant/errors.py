@@ -4,6 +4,7 @@ ReluctantError
 ├── InvalidInput (ValueError)        an argument is wrong; nothing was sent to the target
 │   ├── InvalidRows                  query rows of the wrong shape, type or with NaN/inf
 │   │   └── OutsideDomain            a row leaves the domain the target was opened with
+│   ├── InvalidWeights               weights or biases of the wrong shape or type, or with NaN/inf
 │   ├── NoGradient                   around this input the target does not change, or not beyond its noise
 │   ├── UnknownTarget                no adapter knows how to open this target
 │   ├── UnsafeFile                   the file can run code and trust_code was not given
@@ -45,6 +46,7 @@ __all__ = [
     "InvalidAnswer",
     "InvalidInput",
     "InvalidRows",
+    "InvalidWeights",
     "LinkMismatch",
     "MissingDependency",
     "NoGradient",
@@ -96,6 +98,12 @@ class InvalidRows(InvalidInput):
     """Query rows have the wrong shape or type, or hold NaN or inf."""
 
     slug = "invalid-rows"
+
+
+class InvalidWeights(InvalidInput):
+    """Weights or biases of a network have the wrong shape or type, or hold NaN or inf."""
+
+    slug = "invalid-weights"
 
 
 class OutsideDomain(InvalidRows):

@@ -145,7 +145,7 @@ def test_a_stopped_audit_goes_on_from_its_transcript(tmp_path):
         for each in found["steps"]:
             for counted in ("seconds", "sent", "replayed", "queries"):
                 each.pop(counted, None)
-        found.pop("queries"), found.pop("limits"), found.pop("target")
+        found.pop("queries"), found.pop("limits"), found.pop("target"), found.pop("began")
     assert same[0] == same[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_a_file_changes_nothing_that_is_found(tmp_path):
     for record in records:
         for each in record["steps"]:
             each.pop("seconds")
-        record.pop("truth"), record.pop("limits")
+        record.pop("truth"), record.pop("limits"), record.pop("began")
         record["steps"] = [each for each in record["steps"] if each["step"] != "truth"]
     assert records[0] == records[1]
 
@@ -144,6 +145,7 @@ def test_the_same_seed_gives_the_same_record():
     for record in records:
         for each in record["steps"]:
             each.pop("seconds")
+        assert datetime.fromisoformat(record.pop("began")).tzinfo is not None
     assert records[0] == records[1]
 
 

@@ -85,6 +85,7 @@ def test_options_of_other_commands_are_left_to_them(command, npz, folder):
         ("[audit]\nformat = ['pdf']", ["format", "pdf"]),
         ("[targets.a]\nbudget = 3", ["targets.a", "target ="]),
         ("budget = [", ["reluctant.toml", "TOML"]),
+        ("trust-code = true", ["trust-code", "command line"]),
     ],
 )
 def test_what_is_wrong_in_the_file_is_bad_input(text, words, command, npz, folder):
@@ -107,7 +108,13 @@ def test_a_project_without_a_table_is_no_configuration(command, npz, folder):
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("au", ["audit"]), ("audit --fo", ["--format"]), ("audit --format s", ["sarif"]), ("audit sm", ["small"])],
+    [
+        ("au", ["audit"]),
+        ("audit --fo", ["--format"]),
+        ("audit --format s", ["sarif"]),
+        ("audit sm", ["small"]),
+        ("audit --fail-on e", ["extractable"]),
+    ],
 )
 def test_a_shell_completes_commands_options_values_and_targets(typed, offered, command, folder, monkeypatch):
     write(folder, "[targets.small]\ntarget = 'm.npz'\n")

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,23 @@ def test_experiments_are_listed_with_their_papers(names, command):
     assert all(name in ended.out for name in EXPERIMENTS)
     assert all(paper.short in ended.out for paper in PAPERS)
     assert "Appendix D, Figure 1" in ended.out
+
+
+def test_the_papers_as_bibtex(command):
+    entry = (
+        "@inproceedings{daniely2023,\n"
+        "  author = {Amit Daniely and Elad Granot},\n"
+        "  title = {{An Exact Poly-Time Membership-Queries Algorithm for Extracting a Three-Layer ReLU Network}},\n"
+        "  booktitle = {International Conference on Learning Representations},\n"
+        "  year = {2023},\n}\n"
+    )
+    assert command("reproduce", "exact-one-layer", "exact-orthant", "--bibtex").out == entry
+    every = command("reproduce", "list", "--bibtex").out
+    assert entry in every
+    assert every.count("@inproceedings") == len(PAPERS)
+    assert every.count("{") == every.count("}")
+    citation = (Path(__file__).parents[2] / "CITATION.cff").read_text("utf-8")
+    assert all(paper.title in citation and paper.book in citation for paper in PAPERS)
 
 
 def test_an_experiment_writes_its_files_and_the_page(folder, command):

@@ -76,7 +76,6 @@ OTHER_TARGETS = {
     "tanh": (lambda x: np.tanh(x).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
     "quadratic": (lambda x: (x**2).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
     "constant": (lambda x: np.ones(len(x)), rl.Outcome.CONSTANT),
-    "labels": (lambda x: x[:, :3].argmax(axis=1), rl.Outcome.PIECEWISE_CONSTANT),
     "NaN": (lambda x: np.full(len(x), np.nan), rl.Outcome.NON_FINITE),
     "noise": (noisy(lambda x: np.maximum(x, 0).sum(axis=1), 3.0), rl.Outcome.TOO_NOISY),
 }
@@ -237,6 +236,16 @@ def test_numbers_that_cannot_be_factorised_are_an_outcome() -> None:
     result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), Singular(), rng=0, attempts=2)
     assert result.outcome is rl.Outcome.PARTIAL
     assert result.evidence["failures"] == ["linear algebra: Singular matrix"] * 2
+
+
+def test_weights_that_are_not_finite_are_an_outcome() -> None:
+    class NotFinite(rl.Method):
+        def run(self, *stages: object) -> Candidate:
+            return Candidate(rl.ReLUNetwork([np.full((2, 6), np.nan), np.ones((1, 2))], [np.zeros(2), np.zeros(1)]))
+
+    result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), NotFinite(), rng=0, attempts=2)
+    assert result.outcome is rl.Outcome.PARTIAL
+    assert [failure.split(":")[0] for failure in result.evidence["failures"]] == ["invalid-weights"] * 2
 
 
 @pytest.mark.parametrize("attempts", [0, -1])

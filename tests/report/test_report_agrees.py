@@ -131,7 +131,7 @@ def test_a_sigmoid_of_few_digits_is_read_or_settles_nothing():
 
 
 def test_a_sigmoid_that_nobody_looked_behind_settles_nothing(monkeypatch):
-    monkeypatch.setattr(interface_steps, "_likely_link", lambda oracle, served, seed: None)
+    monkeypatch.setattr(interface_steps, "likely_link", lambda oracle, served, rng: None)
     record = audited(chance, steps=(*REBUILDING, "flip", "linearity"))
     assert record.target.link == "identity"
     assert record.verdict.unsettled == (LeakKind.EXTRACTABLE, LeakKind.APPROXIMABLE, LeakKind.FLIPPABLE)

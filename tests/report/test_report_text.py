@@ -15,13 +15,13 @@ from page_kit import audited, states, typed, with_verdict, words
 import reluctant.report
 from reluctant.audit import STEPS
 from reluctant.audit.facts import Closeness, HeldOut, NetworkShape, RunFacts, State, TrainingFacts
-from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
+from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level, Reason
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import AUDITS, PURPOSES
 from reluctant.messages.diagnosis import NOT_THERE, USELESS_ANSWERS
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.numbers import size
-from reluctant.report.overview import confidence_sentence, found_leaks, level_words
+from reluctant.report.overview import confidence_sentence, found_leaks, level_words, verdict_parts, when_sentence
 from reluctant.report.sweep_text import one_label, sweep_sentence
 from reluctant.report.tables import interface_facts, recovered_facts
 from reluctant.report.text import also_found, flip_sentence, line_sentence, said, sentence, stop_sentence
@@ -109,7 +109,7 @@ def test_no_option_of_a_command_is_named_in_the_sources():
 
 
 def test_the_page_takes_the_record_and_nothing_else_of_the_audit():
-    allowed = {"reluctant.audit.facts", "reluctant.audit.record"}
+    allowed = {"reluctant.audit.facts", "reluctant.audit.leaks", "reluctant.audit.record"}  # leaks: of a record alone
     for path in SOURCES.glob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
@@ -354,3 +354,24 @@ def test_a_range_that_the_audit_found_is_named():
     html = audit_page(record)
     assert '<span class="nowrap">[-2, 2]</span>' in html
     assert "all of space" not in words(html)
+
+
+def test_an_undecided_audit_opens_with_few_lines(record):
+    """The headline, one reason and what a trained network does; the rest stands below the figures."""
+    reasons = tuple(
+        Reason(Diagnosis("time-ran-out", {"step": step}), step)
+        for step in ("span", "extraction", "learning", "training")
+    )
+    undecided = with_verdict(typed(record), level=Level.UNKNOWN, reasons=reasons)
+    headline, details, rest = verdict_parts(undecided)
+    assert "time for span" in details
+    assert "time for training" not in details
+    assert "time for training" in rest
+    assert len(headline) + len(details) < 360  # three lines of the page
+    assert rest in verdict_sentence(undecided)
+
+
+def test_the_day_and_the_duration_are_those_of_the_record(record):
+    began = typed(record | {"began": "2026-11-17T19:30:12+00:00"})
+    assert when_sentence(began).startswith("Audited on 17 November 2026 at 19:30 UTC; its steps took ")
+    assert when_sentence(typed(record | {"began": None})) == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -67,7 +68,7 @@ class Audit:
     """What an audit found. `ok`: it ran to its end. recorded: there is a transcript of it.
 
     written: names of the files that it goes to, "record" and "page", where they are known. location: the file, module
-    or address of the target, where it has one. gates: leaks that must not be found.
+    or address of the target, where it has one. gates: leaks that must not be found. began: when, as ISO 8601 in UTC.
     """
 
     facts: Facts | None
@@ -86,6 +87,7 @@ class Audit:
     written: Mapping[str, str | None] = field(default_factory=dict)
     location: str | None = None
     gates: tuple[LeakKind, ...] = ()
+    began: str | None = None
 
     @property
     def verdict(self) -> VerdictFacts:
@@ -192,7 +194,7 @@ def audit(
     _check_seconds(seconds)
     _check_price(price)
     check_rate(rate)
-    keywords = cast(OpeningKeywords, dict(opening))
+    keywords, began = cast(OpeningKeywords, dict(opening)), _now()
     if not isinstance(oracle, Oracle):
         keywords |= {"budget": budget, "precision": precision, "percent": percent, "engine": engine}
         file = own_file(oracle) if file is None else file
@@ -212,8 +214,12 @@ def audit(
         return Audit(
             facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
             seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
-            recorded=_is_recorded(opened), location=_location(oracle),
+            recorded=_is_recorded(opened), location=_location(oracle), began=began,
         )  # fmt: skip
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _in_units(opened: Counting, inputs: FloatArray | None) -> tuple[Counting, InputUnits | None, FloatArray | None]:
@@ -251,7 +257,7 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
     known = Findings(Settings(np.empty((0, 0))), ended={"open": failed})
     return Audit(
         None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target),
-        location=_location(target),
+        location=_location(target), began=_now(),
     )  # fmt: skip
 
 

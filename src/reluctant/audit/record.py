@@ -444,7 +444,7 @@ class AuditRecord:
 
     ok: the audit ran to its end. interface: what was seen of the answers as they were read; served: of the answers as
     they are, where others were read from them. limits: what was assumed, what could be missed. gates: leaks that must
-    not be found, as the pipeline that ran the audit says.
+    not be found, as the pipeline that ran the audit says. began: date and time as ISO 8601 in UTC.
     """
 
     schema: Literal["reluctant-audit/4"] = SCHEMA
@@ -477,6 +477,12 @@ class AuditRecord:
     limits: tuple[Diagnosis, ...] = ()
     names: tuple[KnownName, ...] = ()
     gates: tuple[LeakKind, ...] = ()
+    began: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long all steps took."""
+        return sum(step.seconds for step in self.steps)
 
     def step(self, name: str) -> StepFacts | None:
         """How this step went, None if it is not among them."""

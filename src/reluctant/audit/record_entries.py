@@ -131,6 +131,7 @@ def make_record(audit: Any) -> AuditRecord:
         limits=tuple(_limits(known, facts, audit.queries, audit.budget)),
         names=KNOWN_NAMES,
         gates=tuple(audit.gates),
+        began=audit.began,
     )
 
 

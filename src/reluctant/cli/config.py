@@ -21,6 +21,7 @@ from reluctant.errors import InvalidInput
 OWN_FILE, PROJECT_FILE, TABLE = "reluctant.toml", "pyproject.toml", ("tool", "reluctant")
 TARGETS, TARGET = "targets", "target"
 HELP = {"-h", "--help"}
+ON_THE_COMMAND_LINE = {"trust_code"}  # a folder must not decide that its own files may run code
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ def configured_words(
     found: dict[str, list[str]] = {}
     for key, value in [*shared.items(), *of_command.items(), *of_target.items()]:
         name = _name(key)
+        if name in ON_THE_COMMAND_LINE:
+            raise InvalidInput.about(config.place, got=f"key '{key}'", expected=f"--{key} on the command line alone")
         if name not in choices.flags:
             own = key in of_command  # a key of the top, or of a target, may be for other commands
             _check_known(config.place, key, choices.command, list(choices.flags) if own else list(all_flags()))
@@ -189,6 +192,11 @@ def names_of_all_options() -> list[str]:
     commands = [load(name) for name in COMMANDS]
     with_target = [each for each in commands if TARGET in {parameter.name for parameter in each.params}]
     return list(dict.fromkeys(name for each in with_target for name in each.choices().flags))
+
+
+def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Completion of a shell for an option with few values."""
+    return lambda incomplete: [str(name) for name in names if name.startswith(incomplete)]
 
 
 def target_names(incomplete: str) -> list[str]:

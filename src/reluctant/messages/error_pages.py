@@ -13,6 +13,10 @@ ERRORS: Mapping[str, str] = {
         "Rows for a query have the wrong shape or type, or hold NaN or inf. Rows are an (n, d) array of numbers "
         "with n ≥ 1; one point is `x[None, :]`."
     ),
+    "invalid-weights": (
+        "Weights or biases of a `ReLUNetwork` have the wrong shape or type, or hold NaN or inf. Weights are (out, in), "
+        "biases (out,)."
+    ),
     "outside-domain": (
         "A row leaves the domain the target was opened with. Clip it, or open the target with a larger `domain`. "
         "Nothing was sent."

@@ -10,7 +10,7 @@ large arrays live, on a device for example. Networks are saved as `.npz` of our 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from reluctant._files import replacement
 from reluctant._notebook import html_table
-from reluctant.errors import InvalidInput, InvalidRows, UnsupportedModel
+from reluctant.errors import InvalidInput, InvalidRows, InvalidWeights, UnsupportedModel
 from reluctant.numerics import HOST, Arrays, FloatArray, all_finite
 
 Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax", "tanh"]
@@ -134,7 +134,8 @@ class ReLUNetwork:
         """Evaluate at rows (n, d), giving (n, m) float64."""
         rows = self._rows(x)
         answers = np.empty((len(rows), self.outputs))
-        for block in _blocks(len(rows)):
+        for start in range(0, len(rows), BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
             answers[block] = self._forward(rows[block])
         return answers
 
@@ -250,10 +251,6 @@ class ReLUNetwork:
         return load_network(Path(path))
 
 
-def _blocks(rows: int) -> Iterator[slice]:
-    return (slice(start, start + BLOCK_ROWS) for start in range(0, rows, BLOCK_ROWS))
-
-
 def check_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], skip: FloatArray | None) -> None:
     """Raise where layers do not follow on each other, or the affine term does not go from the first to the last."""
     if not weights or len(weights) != len(biases):
@@ -276,10 +273,10 @@ def frozen_array(values: ArrayLike, ndim: int, name: str) -> FloatArray:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
-        raise InvalidInput.about(name, got=type(values).__name__, expected="an array of numbers") from error
+        raise InvalidWeights.about(name, got=type(values).__name__, expected="an array of numbers") from error
     if array.ndim != ndim or not all_finite(array):
         finite = "" if all_finite(array) else " with NaN or inf"
-        raise InvalidInput.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
+        raise InvalidWeights.about(name, got=f"shape {array.shape}{finite}", expected=f"{ndim} finite axes")
     array.flags.writeable = False
     return array
 
@@ -312,7 +309,7 @@ FILE_SUFFIXES = {".npz", ".onnx"}
 def save_network(network: ReLUNetwork, path: Path, dtype: Literal["float64", "float32"]) -> None:
     """Write the network as `.npz` or `.onnx`."""
     if path.suffix in FILE_SUFFIXES and not path.parent.is_dir():
-        raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
+        raise InvalidWeights.about("path", got=f"'{path}'", expected="a file in an existing folder")
     if path.suffix == ".npz":
         _save_npz(network, path, dtype)
     elif path.suffix == ".onnx":
@@ -328,7 +325,7 @@ def load_network(path: Path) -> ReLUNetwork:
     if path.suffix not in FILE_SUFFIXES:
         raise _wrong_suffix(path)
     if not path.is_file():
-        raise InvalidInput.about("path", got=f"'{path}'", expected="an existing file")
+        raise InvalidWeights.about("path", got=f"'{path}'", expected="an existing file")
     if path.suffix == ".npz":
         return _load_npz(path)
     from reluctant.networks.onnx import read_onnx
@@ -337,7 +334,7 @@ def load_network(path: Path) -> ReLUNetwork:
 
 
 def _wrong_suffix(path: Path) -> InvalidInput:
-    return InvalidInput.about("path", got=f"'{path.name}'", expected="a name ending in .npz or .onnx")
+    return InvalidWeights.about("path", got=f"'{path.name}'", expected="a name ending in .npz or .onnx")
 
 
 def _save_npz(network: ReLUNetwork, path: Path, dtype: str) -> None:

@@ -393,6 +393,24 @@ class Wrapper(Oracle):
         return f"{type(self).__name__}({self.inner!r})"
 
 
+class PassThrough(Wrapper):
+    """Passes questions and answers on as they are; a subclass changes what is around them."""
+
+    transparent = True
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer(rows)
+
+    def answer_moves(self, moves: Moves) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer_moves(moves)
+
+    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Pass on part by part."""
+        return self.inner.answer_parts(rows, size)
+
+
 def check_rows(x: ArrayLike, dim: int, domain: Domain) -> FloatArray:
     """Rows as a C-contiguous (n, dim) float64 array inside the domain, or an error that says why not."""
     rows = _as_float64(x)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Explained, Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
 
 
 class Rewritten(Wrapper):
@@ -42,18 +42,8 @@ class Rewritten(Wrapper):
 BESIDE_ZERO = 2.0**-26  # of the largest input: half the digits of float64 lie on either side of such a step
 
 
-class DividedInputs(Wrapper):
+class DividedInputs(PassThrough):
     """A target that answers input × gradient for a gradient: answers pass, gradients are divided."""
-
-    transparent = True
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer(rows)
-
-    def answer_moves(self, moves: Moves) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer_moves(moves)
 
     def explaining(self, inner: Oracle) -> Oracle:
         """Divide."""
@@ -77,18 +67,8 @@ class DividedByInput(Wrapper):
         return Explained(found.values + np.einsum("nmd,nd->nm", slopes, rows - asked), slopes).packed
 
 
-class Unexplained(Wrapper):
+class Unexplained(PassThrough):
     """The same target without its gradients, for methods that should not trust them."""
-
-    transparent = True
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer(rows)
-
-    def answer_moves(self, moves: Moves) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer_moves(moves)
 
     def explaining(self, inner: Oracle) -> None:
         """There are none."""

@@ -187,7 +187,8 @@ class AnsweredSizes:
     def beside(self, rows: FloatArray) -> str:
         """How large these rows are, beside those that were answered."""
         known = "nothing was answered yet" if self.example is None else f"answered so far: up to {self.largest:.3g}"
-        return f"{_row_phrase(len(rows))} with numbers up to {largest_size(rows):.3g} in size ({known})"
+        asked = f"{len(rows)} rows" if len(rows) > 1 else "1 row"
+        return f"{asked} with numbers up to {largest_size(rows):.3g} in size ({known})"
 
     @property
     def diagnosis(self) -> Diagnosis | None:
@@ -207,7 +208,3 @@ class AnsweredSizes:
 def _rounded_inwards(bound: float, rounded: Callable[[float], int]) -> float:
     unit = 10.0 ** (floor(log10(abs(bound))) - BOUND_DIGITS + 1) if bound else 1.0
     return float(f"{rounded(bound / unit) * unit:g}")
-
-
-def _row_phrase(rows: int) -> str:
-    return f"{rows} rows" if rows > 1 else "1 row"

@@ -14,7 +14,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput, TargetChanged
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import Explained, Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Moves, Oracle, PassThrough, Wrapper
 from reluctant.oracles.explanations import Rewritten
 
 
@@ -29,7 +29,7 @@ class Selected(Wrapper):
     def facts(self) -> Facts:
         """Facts with the number of outputs that are kept."""
         inner = self.inner.facts
-        identity = _identity_with(inner.identity, f"outputs {self.indices}")
+        identity = f"{inner.identity} outputs {self.indices}" if inner.identity else ""
         return replace(inner, outputs=len(self.indices), identity=identity, reference=False)
 
     def answer(self, rows: FloatArray) -> FloatArray:
@@ -46,10 +46,6 @@ class Selected(Wrapper):
 
     def _keep(self, found: Explained) -> Explained:
         return Explained(found.values[:, self.indices], found.gradients[:, self.indices])
-
-
-def _identity_with(identity: str, what: str) -> str:
-    return f"{identity} {what}" if identity else ""
 
 
 def _output_indices(output: int | Sequence[int], outputs: int) -> list[int]:
@@ -88,22 +84,8 @@ class Batched(Wrapper):
         return min(self.batch, self.inner.batch_rows)
 
 
-class Borrowed(Wrapper):
+class Borrowed(PassThrough):
     """Passes everything on, but does not close the oracle inside: it belongs to somebody else."""
-
-    transparent = True
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer(rows)
-
-    def answer_moves(self, moves: Moves) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer_moves(moves)
-
-    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
-        """Pass on part by part."""
-        return self.inner.answer_parts(rows, size)
 
     def close(self) -> None:
         """Leave it open."""

@@ -18,6 +18,7 @@ import numpy as np
 from reluctant._optional import require
 from reluctant.audit.facts import Linearity
 from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
+from reluctant.defenses.registry import defense_kind
 from reluctant.numerics import FloatArray
 from reluctant.report.numbers import count, percent, size, superscript
 from reluctant.report.sweep_text import is_open
@@ -393,7 +394,7 @@ class Point:
 def leak_points(rows: Sequence[DefenseRow]) -> list[Point]:
     """The rows about digits alone, from few to many; nothing where it is decided for one of them only."""
     tried = [row for row in rows if row.rebuilt is not None]
-    given = [row for row in tried if _kind(row.defense) in NAMES and row.digits is not None]
+    given = [row for row in tried if defense_kind(row.defense) in NAMES and row.digits is not None]
     points = [_point(row) for row in sorted(given, key=_amount)]
     return points if sum(not point.open for point in points) > 1 else []
 
@@ -465,10 +466,6 @@ def _amount(row: DefenseRow) -> tuple[bool, float, float]:
     """How much answers give: most without a defense; where users lose the same, more decimals are more."""
     kind, _, value = row.defense.partition(",")[0].partition("=")
     return kind == "none", row.digits or 0.0, float(value) if kind in ("decimals", "digits") else np.inf
-
-
-def _kind(defense: str) -> str:
-    return defense.partition("=")[0]
 
 
 def _name(defense: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from reluctant.audit.facts import CopyMethod, State, VerificationFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
@@ -36,6 +37,7 @@ from reluctant.report.text import (
 )
 from reluctant.results import UNSETTLED, Outcome
 
+SHOWN_REASONS = 1  # below the headline of an audit that could not decide
 NO_COPY_PROOF = "That no copy was made is no proof that none can be."
 CLOSER_PROOF = (
     "Measured for the trained network, at inputs new to it. That no closer copy was made is no proof that none can be."
@@ -56,10 +58,24 @@ def verdict_sentence(record: AuditRecord) -> str:
     return " ".join(filter(None, verdict_parts(record)))
 
 
-def verdict_parts(record: AuditRecord) -> tuple[str, str]:
-    """What can be copied, in one sentence; then how well and at what cost, why not more, and where."""
-    headline, *details = [*_findings(record), *_reasons(record), *_place(record)]
-    return headline, " ".join(details)
+def verdict_parts(record: AuditRecord) -> tuple[str, str, str]:
+    """What can be copied, in one sentence; then how well and at what cost, why not more, and where.
+
+    Where nothing is decided, the first reason follows, and the third part has the others and what to try.
+    """
+    headline, *found = _findings(record)
+    why = [*_reasons(record), *_place(record)]
+    shown = SHOWN_REASONS if record.verdict.level is Level.UNKNOWN else len(why)
+    return headline, " ".join([*found, *why[:shown]]), " ".join(why[shown:])
+
+
+def when_sentence(record: AuditRecord) -> str:
+    """The day and the hour of the audit, and how long it took; empty where the record does not say."""
+    if record.began is None:
+        return ""
+    began = datetime.fromisoformat(record.began)
+    took = f"; its steps took {duration(record.seconds)}" if record.seconds else ""
+    return f"Audited on {began.day} {began:%B %Y} at {began:%H:%M} UTC{took}."
 
 
 def _findings(record: AuditRecord) -> Iterator[str]:
@@ -254,7 +270,8 @@ def _of_directions(record: AuditRecord) -> str:
 # ---- level, leaks and figures
 
 SHOWN = 3
-DEFENSE = "Cheapest defense that stopped exact recovery"
+DEFENSE = "Defense that stops every copy"
+NONE_KNOWN = "none known"
 UNTRIED = "training a copy on the answers was not tried, and may succeed"
 
 
@@ -444,12 +461,14 @@ def _cheapest(record: AuditRecord) -> Figure | None:
     if row is None:  # none is known to help; one that is not decided may
         tried = [each for each in sweep.rows if each.defense != "none" and each.rebuilt is not None]
         undecided = sum(is_open(each) for each in tried)
-        return Figure(DEFENSE, "not decided" if undecided else "none", f"{undecided or 'none'} of {len(tried)} tried")
+        note = f"{undecided or 'none'} of {len(tried)} tried"
+        return Figure(DEFENSE, "not decided" if undecided else NONE_KNOWN, note)
     kept = row.honest.labels_kept
-    notes = [f"keeps {percent(kept)} of labels"] if kept is not None else []
+    notes = [f"{defense_words(row.defense)} stopped exact recovery"]
+    notes += [f"keeps {percent(kept)} of labels"] if kept is not None else []
     if is_close(row.rebuilt):
         notes.append("a close copy was made all the same, not verified")
-    return Figure(DEFENSE, defense_words(row.defense), "; ".join([*notes, UNTRIED]))
+    return Figure(DEFENSE, NONE_KNOWN, "; ".join([*notes, UNTRIED]))
 
 
 def _span(record: AuditRecord) -> Figure | None:
@@ -504,4 +523,4 @@ def _steps(record: AuditRecord) -> Figure:
 
 
 def _time(record: AuditRecord) -> Figure:
-    return Figure("Time", duration(sum(step.seconds for step in record.steps)), "for all steps")
+    return Figure("Time", duration(record.seconds), "for all steps")

@@ -39,6 +39,7 @@ from reluctant.report.overview import (
     level_words,
     three_figures,
     verdict_parts,
+    when_sentence,
 )
 from reluctant.report.sweep_text import (
     defense_table,
@@ -147,6 +148,7 @@ def audit_page(record: AuditRecord) -> str:
         of_a_failure="" if opened else OF_A_FAILURE,
         level=level_words(record),
         verdict=verdict_parts(record),
+        when=when_sentence(record),
         confidence=confidence_sentence(record),
         stopped=stop_sentence(record),
         figures=three_figures(record) if opened else [],

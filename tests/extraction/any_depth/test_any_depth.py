@@ -21,7 +21,7 @@ SHAPES = [
     ((20, 15, 10, 5, 1), 80.0),
     ((6, 9, 2), 80.0),
 ]
-SMALL = [((5, 8, 10, 1), 90.0), ((6, 9, 2), 80.0)]
+SMALL = [((10, 7, 4, 2, 1), 100.0), ((6, 9, 2), 80.0)]
 ERROR = 1e-9
 
 
@@ -74,7 +74,7 @@ def test_same_seed_same_network() -> None:
 
 def test_what_cannot_be_followed_is_said() -> None:
     """One network on one side of a hyperplane and another one on the other jumps there: no network does."""
-    one, other = planted((3, 3, 2, 1), 0), planted((3, 3, 2, 1), 1)
+    one, other = planted((3, 4, 3, 1), 0), planted((3, 4, 3, 1), 1)
 
     def target(x: np.ndarray) -> np.ndarray:
         return np.where(x[:, :1] > 0, one(x), other(x))

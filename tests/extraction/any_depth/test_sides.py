@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from layers_known import crease_of, crease_points, crease_through, known_part, switching, with_open_sides
 
-from reluctant.extraction.any_depth.crease_equations import IncomingWeights, find_sides, solve_crease
+import reluctant as rl
+from reluctant.extraction.any_depth.crease_equations import IncomingWeights, find_mirrored, find_sides, solve_crease
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
 TRUE = planted((5, 8, 6, 1), 1, bias=0.3)
@@ -60,3 +62,46 @@ def test_a_unit_that_is_on_at_every_crease_is_turned() -> None:
     assert all(incoming.open_features()[2] for incoming in found)
     assert find_sides(known, found) is None
     np.testing.assert_array_equal(find_sides(known, found, final=True), wrong)
+
+
+def test_two_neurons_on_one_crease_are_one_that_is_mirrored():
+    """One to each side: every neuron above sees another combination of the two."""
+    rng = np.random.default_rng(3)
+    w, b = rng.standard_normal((4, 5)), rng.standard_normal(4)
+    w, b = np.vstack([w, -w[1]]), np.append(b, -b[1])
+    wrong = np.array([True, False, False, True])
+    sign = np.where(wrong, -1.0, 1.0)
+    sizes = np.linalg.norm(w[:4], axis=1)
+    layer = Layer(
+        sign[:, None] * w[:4] / sizes[:, None], sign * b[:4] / sizes, np.ones(4, dtype=bool), np.empty(0, dtype=np.intp)
+    )
+    known = KnownLayers(5, (layer,))
+    seen = []
+    for above in rng.standard_normal((3, 5)):
+        left = above.copy()
+        left[1] += above[4]
+        linear = -above[4] * w[1] + (wrong * above[:4]) @ w[:4]
+        coefficients = np.concatenate([left[:4] * sizes, linear])
+        seen.append(IncomingWeights(coefficients, np.empty((9, 0)), np.zeros(9), 0.0))
+    assert find_sides(known, seen, final=True) is None
+    turned, mirrored = find_mirrored(known, seen)
+    np.testing.assert_array_equal(turned, wrong)
+    np.testing.assert_array_equal(mirrored, [False, True, False, False])
+    assert known.with_sides(turned, mirrored).features(rng.standard_normal((3, 5))).shape == (3, 5)
+
+
+def with_mirrored_pair() -> ReLUNetwork:
+    true = planted((6, 5, 4, 1), 2)
+    weights, biases = [w.copy() for w in true.weights], [b.copy() for b in true.biases]
+    weights[0][1], biases[0][1] = -weights[0][0], -biases[0][0]
+    return ReLUNetwork(weights, biases)
+
+
+def test_a_mirrored_pair_below_another_layer_is_recovered():
+    """`DepthThree` cannot, and says so after a few lines; it went on to the last of them before."""
+    found = rl.extract(with_mirrored_pair(), rng=0)
+    assert found.ok
+    assert found.network.widths == (6, 5, 4, 1)
+    _, other, last = found.evidence["attempts"].entries
+    assert (other.method, other.stage, last.method) == ("DepthThree", "signs", "AnyDepth")
+    assert other.rows < last.rows / 2

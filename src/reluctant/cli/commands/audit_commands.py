@@ -20,6 +20,7 @@ from reluctant.audit.budget import BUDGET, SECONDS
 from reluctant.audit.record import AuditRecord, LeakKind
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
+from reluctant.cli.config import one_of
 from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
 from reluctant.cli.files import (
     check_record_path,
@@ -71,7 +72,9 @@ class AuditOptions:
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="LEAK", help=f"Exit status 1 if this leaks, or is not settled: {', '.join(LEAKS)}; may be repeated."
+            metavar="LEAK",
+            autocompletion=one_of(LEAKS),
+            help=f"Exit status 1 if this leaks, or is not settled: {', '.join(LEAKS)}; may be repeated.",
         ),
     ] = None
     price: Annotated[float | None, typer.Option(help="What 1000 queries cost.")] = None
@@ -81,7 +84,10 @@ class AuditOptions:
         str | None, typer.Option(metavar="HEIGHT,WIDTH", help="Shape of inputs that are images.")
     ] = None
     skip: Annotated[
-        list[str] | None, typer.Option(metavar="STEP", help=f"Leave out: {', '.join(STEPS)}; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="STEP", autocompletion=one_of(STEPS), help=f"Leave out: {', '.join(STEPS)}; may be repeated."
+        ),
     ] = None
     seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS
 
@@ -89,6 +95,11 @@ class AuditOptions:
     def gates(self) -> list[str]:
         """Leaks that must not be found."""
         return self.fail_on or []
+
+    @property
+    def gated(self) -> tuple[LeakKind, ...]:
+        """The same as the record has them."""
+        return tuple(leak for leak in LEAKS if leak in self.gates)
 
     @property
     def files(self) -> dict[ReportFormat, Path]:
@@ -141,7 +152,7 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
         repeat = command_line("audit", target, options, wanted, defaults=DEFAULTS)
         found = _run(target, options, repeat, wanted.settings())
         written = _written_names(wanted.files, options)
-        found = replace(found, written=written, location=shown_target(target), gates=tuple(map(LeakKind, wanted.gates)))
+        found = replace(found, written=written, location=shown_target(target), gates=wanted.gated)
         stop.armed = False  # what is found is written whatever happens
         _write(found, wanted, options)
     _say_what_fails(found, wanted.gates, options)

@@ -16,7 +16,6 @@ from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened
 from reluctant.run_record import Record
 
 if TYPE_CHECKING:
-    from reluctant.adversarial import Flip
     from reluctant.span import Span
 
 
@@ -153,10 +152,7 @@ def flip(
     if out is not None and found.x is not None:
         with writing("--out", out), replacement(out) as fresh:
             np.save(fresh, found.x)
-    print_result(record, options.json, _flip_lines(found, record, out))
+    lines = [str(found)] if found.ok else ending(found, record)
+    print_result(record, options.json, [*lines, spent(record, out if found.ok else None)])
     advise(found, record, target, options)
     return 0 if found.ok else 1
-
-
-def _flip_lines(found: Flip, record: Record, out: Path | None) -> list[str]:
-    return [*([str(found)] if found.ok else ending(found, record)), spent(record, out if found.ok else None)]

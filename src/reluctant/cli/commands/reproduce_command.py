@@ -15,6 +15,7 @@ from reluctant.cli.console import note
 from reluctant.cli.files import make_folder
 from reluctant.errors import InvalidInput
 from reluctant.numerics import as_generator
+from reluctant.papers.experiments.experiment import Paper
 from reluctant.papers.experiments.image_classifiers import check_mnist
 from reluctant.papers.experiments.reproduction import EXPERIMENTS, GALLERY_PAGE, ReproductionPlan, run_experiments
 
@@ -55,6 +56,9 @@ def reproduce(
             help="Run them on the workers of a dask cluster instead; files are written here, MNIST is read there.",
         ),
     ] = None,
+    bibtex: Annotated[
+        bool, typer.Option("--bibtex", help="Print the papers as BibTeX, to cite those that you used.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Results alone: nothing on standard error.")] = False,
 ) -> int:
     """Run the papers' experiments again and check their claims.
@@ -65,8 +69,13 @@ def reproduce(
 
     Example: reluctant reproduce all --out figures --jobs 2
 
+    Example: reluctant reproduce list --bibtex
+
     Example: reluctant reproduce all --size full --engine dask://scheduler:8786
     """
+    if bibtex:
+        print("\n\n".join(paper.bibtex for paper in _papers(names)))
+        return 0
     if not names or names == [LIST]:
         print(_listing())
         return 0
@@ -101,6 +110,12 @@ def _chosen(names: Sequence[str], seed: int, mnist: Path | None) -> list[str]:
     if unknown:
         raise InvalidInput.about("NAME", got=", ".join(unknown), expected=f"{', '.join(EXPERIMENTS)} or all")
     return chosen
+
+
+def _papers(names: Sequence[str] | None) -> list[Paper]:
+    """The papers of these experiments, all without a name."""
+    chosen = EXPERIMENTS if not names or names == [LIST] else _chosen(names, seed=0, mnist=None)
+    return list(dict.fromkeys(EXPERIMENTS[name].paper for name in chosen))
 
 
 def _listing() -> str:

@@ -6,11 +6,12 @@ open stay as a null space: those of features that were constant wherever the cre
 neuron, each seen where the other's open coefficients play no part, become one; known kinks may close open ones.
 
 Sides: with features [max(z, 0), h] a neuron of the next layer has coefficients a of max(z, 0) and t of h. A neuron j
-that is the wrong way round enters as a_j max(-z_j, 0) = a_j max(z_j, 0) - a_j z_j, so t = -Σ_j f_j a_j w_j with
-f_j = 1 for those and 0 for the others, the same f for every neuron of the next layer: one least squares over all
-creases. Where a_j is open, because z_j was negative wherever the crease was seen, -f_j a_j is an unknown of its own:
-if it is not zero, j is the wrong way round. Coefficients that stay open must only keep their neuron on one side where
-it was never seen to switch. No queries.
+that is the wrong way round enters as a_j max(-z_j, 0) = a_j max(z_j, 0) - a_j z_j, so t = -Σ_j f_j a_j w_j with f_j = 1
+for those and 0 for the others, the same f for every neuron of the next layer: one least squares over all creases. Where
+a_j is open, because z_j was negative wherever the crease was seen, -f_j a_j is an unknown of its own: if it is not
+zero, j is the wrong way round. Two neurons on one crease, one to each side, enter as a_j max(z_j, 0) - b z_j with a b
+of its own for every neuron of the next layer: j is mirrored. Coefficients that stay open must only keep their neuron on
+one side where it was never seen to switch. No queries.
 """
 
 from __future__ import annotations
@@ -226,11 +227,16 @@ class _SideEquations:
         size = np.linalg.norm(incoming.weights)
         a, t = incoming.weights[:h] / size, layer.beside.T @ incoming.weights[h:] / size
         open_ = (np.linalg.norm(incoming.open[:h], axis=1) > OPEN_SHARE)[layer.undecided]
-        undetermined = np.hstack([layer.beside.T @ incoming.open[h:], np.eye(len(t))[:, layer.carried]])
+        fixed = np.hstack([np.eye(len(t))[:, layer.carried], layer.weights[layer.mirrored].T])
+        undetermined = np.hstack([layer.beside.T @ incoming.open[h:], fixed])
         u, sizes, _ = np.linalg.svd(undetermined)
         sure = u[:, int((sizes > SIDES_RANK).sum()) :].T
         w, a = layer.weights[layer.undecided].T, a[layer.undecided]
         return cls(sure @ np.where(open_, 0.0, w * a), sure @ w, sure @ t, open_)
+
+    def opened(self, also: BoolArray) -> _SideEquations:
+        """With unknowns of their own for these neurons too."""
+        return replace(self, products=np.where(also, 0.0, self.products), open=self.open | also)
 
     def without_open(self) -> tuple[FloatArray, FloatArray]:
         """Equations in f alone."""
@@ -251,10 +257,38 @@ def find_sides(known: KnownLayers, incomings: Sequence[IncomingWeights], *, fina
 
     If this is final, neurons whose coefficients are open everywhere are looked at by what they leave in t.
     """
+    equations = [_SideEquations.of(known, incoming) for incoming in incomings]
+    sides = _sides_of(equations, final=final)
+    if sides is None:
+        return None
+    wrong = np.zeros(len(known.layers[-1]), dtype=bool)
+    wrong[known.layers[-1].undecided] = sides
+    return wrong
+
+
+def find_mirrored(known: KnownLayers, incomings: Sequence[IncomingWeights]) -> tuple[BoolArray, BoolArray] | None:
+    """Which neurons of the last layer to turn and which one is mirrored, where that explains all of `incomings`."""
+    fewest = 3  # neurons of the next layer: one of them could be explained by any pair
+    layer = known.layers[-1]
+    undecided = np.flatnonzero(layer.undecided)
+    equations = [_SideEquations.of(known, incoming) for incoming in incomings]
+    if len(equations) < fewest or 1 + len(layer.mirrored) + len(layer.carried) >= layer.weights.shape[1]:
+        return None
+    for k, neuron in enumerate(undecided):
+        alone = np.arange(len(undecided)) == k
+        sides = _sides_of([each.opened(alone) for each in equations], final=True)
+        if sides is not None:
+            wrong = np.zeros(len(layer), dtype=bool)
+            wrong[undecided] = sides & ~alone
+            return wrong, np.arange(len(layer)) == neuron
+    return None
+
+
+def _sides_of(equations: Sequence[_SideEquations], *, final: bool) -> BoolArray | None:
+    """Which undecided neurons must be turned round, None while that is not clear."""
     clear_side = 1e-2  # largest distance from 0 or 1 of a choice that is clear
     sides_agree = 1e-5  # residual of the equations, relative to their size
     present_weight = 1e-5  # a coefficient of a neuron's weights larger than this is one
-    equations = [_SideEquations.of(known, incoming) for incoming in incomings]
     if not equations:
         return None
     parts = [e.without_open() for e in equations]
@@ -270,9 +304,7 @@ def find_sides(known: KnownLayers, incomings: Sequence[IncomingWeights], *, fina
     if np.linalg.norm(matrix @ rounded - right) > sides_agree * np.sqrt(len(equations)):
         return None
     left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > present_weight
-    wrong = np.zeros(len(known.layers[-1]), dtype=bool)
-    wrong[known.layers[-1].undecided] = (rounded > 0) | (~seen & left)
-    return wrong
+    return np.asarray((rounded > 0) | (~seen & left))
 
 
 @dataclass(frozen=True)

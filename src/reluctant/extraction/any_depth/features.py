@@ -3,12 +3,13 @@
 While it is open on which side of its crease each neuron of the last layer is active, max(z, 0) may stand for
 max(-z, 0) = max(z, 0) - z. The difference is linear in the layer before, so that layer stays among the features. A
 neuron k that is never switched where neuron j of the layer before is active is linear in it there, and by how much
-cannot be seen: such features of the layer before are carried on beside the layer.
+cannot be seen: such features of the layer before are carried on beside the layer. A mirrored neuron stands for two on
+one crease, max(z, 0) and max(-z, 0): the layer above sees any combination of max(z, 0) and z.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,13 +22,15 @@ from reluctant.numerics import FloatArray
 class Layer:
     """Weights (h, k) and biases (h,) of a hidden layer; of which neurons the side is open, and what goes on beside it.
 
-    carried: features of the layer before that the next one needs directly.
+    carried: features of the layer before that the next one needs directly. mirrored: neurons that are active on both
+    sides.
     """
 
     weights: FloatArray
     biases: FloatArray
     undecided: BoolArray
     carried: IntArray
+    mirrored: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     @classmethod
     def of(cls, weights: FloatArray, biases: FloatArray) -> Layer:
@@ -43,13 +46,15 @@ class Layer:
         whole = np.eye(self.weights.shape[1])
         if self.undecided.all():
             return whole
-        rows = np.concatenate([self.weights[self.undecided], whole[self.carried]])
+        rows = np.concatenate([self.weights[self.undecided], self.weights[self.mirrored], whole[self.carried]])
         return rows if len(rows) < len(whole) else whole
 
-    def turned(self, wrong: BoolArray) -> Layer:
-        """These neurons turned round, and all sides decided."""
+    def turned(self, wrong: BoolArray, mirrored: BoolArray | None = None) -> Layer:
+        """These neurons turned round, and all sides decided: those that are mirrored are active on both."""
         sign = np.where(wrong, -1.0, 1.0)
-        return Layer(sign[:, None] * self.weights, sign * self.biases, np.zeros(len(self), dtype=bool), self.carried)
+        both = self.mirrored if mirrored is None else np.union1d(self.mirrored, np.flatnonzero(mirrored))
+        decided = np.zeros(len(self), dtype=bool)
+        return Layer(sign[:, None] * self.weights, sign * self.biases, decided, self.carried, both)
 
 
 @dataclass(frozen=True)
@@ -118,9 +123,27 @@ class KnownLayers:
         """One layer more."""
         return KnownLayers(self.dim, (*self.layers, layer))
 
-    def with_sides(self, wrong: BoolArray) -> KnownLayers:
-        """The neurons of the last layer that are the wrong way round turned."""
-        return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong)))
+    def with_sides(self, wrong: BoolArray, mirrored: BoolArray | None = None) -> KnownLayers:
+        """The neurons of the last layer that are the wrong way round turned, those active on both sides marked."""
+        return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong, mirrored)))
+
+    def with_both_halves(self) -> KnownLayers:
+        """Mirrored neurons as two of them: t z = t max(z, 0) - t max(-z, 0) for the layer above."""
+        layers = list(self.layers)
+        for k, layer in enumerate(layers):
+            both, start, end = layer.mirrored, len(layer), len(layer) + len(layer.mirrored)
+            if not len(both):
+                continue
+            weights = np.concatenate([layer.weights, -layer.weights[both]])
+            biases = np.concatenate([layer.biases, -layer.biases[both]])
+            layers[k] = Layer(weights, biases, np.zeros(len(biases), dtype=bool), layer.carried)
+            if k + 1 < len(layers):
+                above, seen = layers[k + 1], layers[k + 1].weights.copy()
+                halves = seen[:, start:end].copy()
+                seen[:, both] += halves
+                seen[:, start:end] = -halves
+                layers[k + 1] = replace(above, weights=seen, biases=above.biases - halves @ layer.biases[both])
+        return KnownLayers(self.dim, tuple(layers))
 
     @property
     def sided(self) -> bool:

@@ -16,6 +16,7 @@ from reluctant.extraction.any_depth.crease_equations import (
     Crease,
     IncomingWeights,
     close_from_kinks,
+    find_mirrored,
     find_sides,
     joined_creases,
     same_neuron,
@@ -35,11 +36,19 @@ SEEN_SHARE = 0.7  # share of a neuron's crossings that must be kinks
 
 @dataclass(frozen=True)
 class Neuron:
-    """A crease that was followed, and the incoming weights it gives; `turned` is None while its side is open."""
+    """A crease that was followed, and the incoming weights it gives; `turned` is None while its side is open.
+
+    mirrored: two neurons, one to each side of it.
+    """
 
     crease: Crease
     incoming: IncomingWeights
     turned: bool | None = None
+    mirrored: bool = False
+
+    def again(self, other: Neuron) -> Neuron:
+        """The same neuron by another crease, on the sides this one has."""
+        return replace(other, turned=self.turned, mirrored=self.mirrored)
 
 
 def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease) -> Neuron | None:
@@ -73,7 +82,8 @@ def as_layer(neurons: Sequence[Neuron], features: FloatArray) -> Layer:
         carried |= n.incoming.open_features() & s.on
     size = np.linalg.norm(rows, axis=1) * np.array([-1.0 if n.turned else 1.0 for n in neurons])
     undecided = np.array([n.turned is None for n in neurons])
-    return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried))
+    mirrored = np.flatnonzero([n.mirrored for n in neurons])
+    return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried), mirrored)
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,7 @@ class LayerSearch:
         self.neurons: list[Neuron] = []
         self.tried: set[int] = set()
         self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
+        self.mirrored: BoolArray | None = None  # those that are active on both sides
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
@@ -124,6 +135,8 @@ class LayerSearch:
                 self.store.scan_random(1)
                 self.review()
             quiet = 0 if self.try_all() else quiet + 1
+            if self.at_odds():
+                self.settle_sides(final=True)  # a mirrored neuron may be why, and then there are more to find
         self.settle_sides(final=True)
 
     def adopt(self, neurons: Iterable[Neuron]) -> None:
@@ -132,7 +145,7 @@ class LayerSearch:
             followed = follow_crease(self.asker, self.known, neuron.crease)
             again = None if followed is None else self.accepted(followed)
             if again is not None:
-                self.add(replace(again, turned=neuron.turned))
+                self.add(neuron.again(again))
                 self.settle_sides()
 
     def at_odds(self) -> bool:
@@ -237,7 +250,7 @@ class LayerSearch:
             if not neuron.incoming.closed and same_neuron(neuron.incoming, incoming):
                 both = self.accepted(joined_creases(neuron.crease, start))
                 if both is not None:
-                    self.neurons[k] = replace(both, turned=neuron.turned)
+                    self.neurons[k] = neuron.again(both)
                     return True
         return False
 
@@ -247,7 +260,7 @@ class LayerSearch:
             if same_neuron(other.incoming, neuron.incoming):
                 both = self.accepted(joined_creases(other.crease, neuron.crease))
                 if both is not None:
-                    self.neurons[k] = replace(both, turned=other.turned)
+                    self.neurons[k] = other.again(both)
                 return
         self.neurons.append(neuron)
 
@@ -260,19 +273,23 @@ class LayerSearch:
             crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
             closed = None if crease is None else self.accepted(crease)
             if closed is not None:
-                self.neurons[k] = replace(closed, turned=neuron.turned)
+                self.neurons[k] = neuron.again(closed)
 
     def settle_sides(self, *, final: bool = False) -> None:
         """Find the sides of the layer below, if they can be; then solve all creases anew, without queries."""
         fewest_to_doubt = 3  # neurons: with fewer there is no majority
         if self.known.sided:
             return
-        wrong = find_sides(self.known, [neuron.incoming for neuron in self.neurons], final=final)
-        if wrong is None and final and len(self.neurons) > fewest_to_doubt:
+        incomings = [neuron.incoming for neuron in self.neurons]
+        wrong = find_sides(self.known, incomings, final=final)
+        both = find_mirrored(self.known, incomings) if wrong is None and final else None
+        if both is not None:
+            wrong, self.mirrored = both
+        elif wrong is None and final and len(self.neurons) > fewest_to_doubt:
             wrong = self.doubt()
         if wrong is None:
             return
-        self.turned, self.known = wrong, self.known.with_sides(wrong)
+        self.turned, self.known = wrong, self.known.with_sides(wrong, self.mirrored)
         before, self.neurons = self.neurons, []
         for neuron in before:
             again = self.accepted(neuron.crease)
@@ -289,10 +306,11 @@ class LayerSearch:
                 return wrong
         return None
 
-    def learn_sides(self, turned: BoolArray) -> None:
-        """Take down which neurons had to be turned, those turned before already being so."""
+    def learn_sides(self, turned: BoolArray, mirrored: BoolArray | None) -> None:
+        """Take down which neurons had to be turned, those turned before already being so, and which are mirrored."""
         for k, (neuron, turn) in enumerate(zip(self.neurons, turned, strict=True)):
-            self.neurons[k] = replace(neuron, turned=bool(turn) != bool(neuron.turned))
+            both = neuron.mirrored or (mirrored is not None and bool(mirrored[k]))
+            self.neurons[k] = replace(neuron, turned=bool(turn) != bool(neuron.turned), mirrored=both)
 
     def layer(self) -> Layer:
         """The neurons found, as a layer with unit rows; what cannot be seen of them is settled."""
@@ -342,7 +360,7 @@ class Ladder:
     def push(self, search: LayerSearch) -> None:
         """One rung more; the sides it found are those of the rung below."""
         if search.turned is not None:
-            self.top.learn_sides(search.turned)
+            self.top.learn_sides(search.turned, search.mirrored)
         self.searches.append(search)
 
     def repair(self, failed: LayerSearch) -> bool:

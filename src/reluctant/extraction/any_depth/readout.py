@@ -220,6 +220,7 @@ def _with_always_active(
 
 def without_outputs(known: KnownLayers, outputs: int) -> ReLUNetwork:
     """A part: the layers known, with nothing above them."""
+    known = known.with_both_halves()
     width = len(known.layers[-1]) + len(known.layers[-1].carried)
     return _whole_network(known, np.zeros((outputs, width)), np.zeros(outputs))
 

@@ -19,8 +19,8 @@ from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import LineInPlane, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.lines import BoolArray, IntArray
-from reluctant.geometry.row_space import orthogonal_moves, value_changes
+from reluctant.geometry.lines import BoolArray, IntArray, orthogonal_moves
+from reluctant.geometry.row_space import value_changes
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
@@ -163,7 +163,7 @@ def orient_hyperplanes(planes: FramedHyperplanes) -> tuple[FramedHyperplanes, Fl
 
 WORST_NORMAL = 1e-6  # error of a normal that is still of use
 DEPENDENT = 1e-7  # smallest singular value of the normals over the largest, at which they are not independent
-LOOKS = 12  # at far points of a hyperplane
+LOOKS, NEARLY_ALL = 12, 10  # at far points of a hyperplane
 
 
 def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> FramedHyperplanes:
@@ -183,9 +183,13 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 continue
             found = search.checked(search.add(search.room_for(line) if found is None else found, line, creases))
             if len(found) and search.is_complete(found):
-                if sign_margins(found).max() < LARGEST_MARGIN or looked + 1 == most_lines:
+                unclear = sign_margins(found) >= LARGEST_MARGIN
+                if not unclear.any() or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
-                found = search.without_least_seen(found)
+                seen = search.looks(found)
+                if unclear.sum() == 1 and seen[unclear][0] >= NEARLY_ALL:
+                    return found  # that one has a neuron on either side, as the signs will say
+                found = found.chosen(np.arange(len(found)) != int(np.argmin(seen)))  # in the place of a hidden one
     count = 0 if found is None else len(found)
     raise StageFailed("hyperplanes", "first-layer neurons that no line shows", number=count, limit=count + 1)
 
@@ -291,8 +295,8 @@ class _HyperplaneSearch:
         found = self.widened(found)
         if found.condition < 1 / DEPENDENT:
             return found
-        seen, nearly_all = self.looks(found), 10
-        everywhere = int((seen >= nearly_all).sum())
+        seen = self.looks(found)
+        everywhere = int((seen >= NEARLY_ALL).sum())
         if everywhere > self.oracle.dim:
             reason = "more first-layer neurons than inputs: the first layer cannot be inverted"
             raise StageFailed("hyperplanes", reason, number=everywhere, limit=self.oracle.dim)
@@ -301,11 +305,6 @@ class _HyperplaneSearch:
             reason = "first-layer weights depend on each other"
             raise StageFailed("hyperplanes", reason, number=1 / found.condition, limit=DEPENDENT)
         return found.chosen(independent)
-
-    def without_least_seen(self, found: FramedHyperplanes) -> FramedHyperplanes:
-        """Without the hyperplane that is seen at the fewest far points: it is in the place of a hidden one."""
-        seen = self.looks(found)
-        return found.chosen(np.arange(len(found)) != int(np.argmin(seen)))
 
     def widened(self, found: FramedHyperplanes) -> FramedHyperplanes:
         """More directions while the hyperplanes fill the frame: the gradients are continued along them."""

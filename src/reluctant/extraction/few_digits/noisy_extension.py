@@ -17,7 +17,7 @@ import scipy.linalg
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
-from reluctant.geometry.lines import Batch, BoolArray, IntArray, climb, piece_ends
+from reluctant.geometry.lines import Batch, IntArray, climb, piece_ends
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 
@@ -160,16 +160,12 @@ def _measured_block(
         short = shorter_step * short
         again = _measured_directions(view, known, bases, directions[todo], short, rng)
         better = ~(again.chi >= found.chi[todo])
-        found = found.replaced(todo[better], _chosen_directions(again, better))
+        found = found.replaced(todo[better], again.chosen(better))
     worst = float(np.max(np.nan_to_num(found.chi, nan=np.inf)))
     if not worst < largest_direction_chi:
         reason = "answers off the subspace are not explained"
         raise StageFailed("extension", reason, number=worst, limit=largest_direction_chi, partial=known)
     return found
-
-
-def _chosen_directions(extension: Extension, which: BoolArray) -> Extension:
-    return Extension(*(getattr(extension, name)[which] for name in extension.__dataclass_fields__))
 
 
 def _measured_directions(

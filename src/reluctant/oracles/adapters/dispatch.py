@@ -47,7 +47,8 @@ class CallableOracle(Oracle):
         if not callable(function):
             raise InvalidInput.about("target", got=type(function).__name__, expected="a callable")
         self._function = function
-        self._facts = Facts(dim, UNKNOWN_OUTPUTS, kind=kind, name=name or _function_name(function))
+        name = name or getattr(function, "__qualname__", None) or type(function).__name__
+        self._facts = Facts(dim, UNKNOWN_OUTPUTS, kind=kind, name=name)
 
     @property
     def facts(self) -> Facts:
@@ -88,10 +89,6 @@ def _shaped(argument: Any) -> str:
     """The rows that it was asked, any number of them."""
     sizes = ", ".join(str(size) for size in getattr(argument, "shape", (0, "d"))[1:])
     return f"(n, {sizes}) float arrays"
-
-
-def _function_name(function: Callable[..., object]) -> str:
-    return getattr(function, "__qualname__", None) or type(function).__name__
 
 
 def _softmax(values: FloatArray) -> FloatArray:

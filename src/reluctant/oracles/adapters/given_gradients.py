@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from reluctant.errors import InvalidAnswer
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
-from reluctant.oracles.base import Explained, Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
 
 GradientFunction = Callable[[FloatArray], object]  # rows (n, d) -> (n, m, d), or (n, d) of one output
 
 
-class WithGradients(Wrapper):
+class WithGradients(PassThrough):
     """Passes questions on; asked for gradients, it calls the function at the same rows.
 
     Arguments:
@@ -23,8 +23,6 @@ class WithGradients(Wrapper):
         function: its gradients.
         output: which output they are of, where they are those of one among several.
     """
-
-    transparent = True
 
     def __init__(self, inner: Oracle, function: GradientFunction, output: int | None = None) -> None:
         super().__init__(inner)
@@ -34,18 +32,6 @@ class WithGradients(Wrapper):
     def explained(self) -> Oracle:
         """Values and gradients."""
         return _Beside(self.inner, self._function, self._output)
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer(rows)
-
-    def answer_moves(self, moves: Moves) -> FloatArray:
-        """Pass on."""
-        return self.inner.answer_moves(moves)
-
-    def answer_parts(self, rows: FloatArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
-        """Pass on part by part."""
-        return self.inner.answer_parts(rows, size)
 
 
 class _Beside(Wrapper):

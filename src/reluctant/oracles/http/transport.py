@@ -130,9 +130,8 @@ class Server:
             request = httpx.Request(method, self._parsed[url], content=body, headers=sent, extensions=self._extensions)
             response = client.handle_request(request)
             try:
-                return Reply(
-                    response.status_code, _lower_headers(response.headers), _read_body(httpx, response, deadline)
-                )
+                named = {name.lower(): value for name, value in response.headers.items()}
+                return Reply(response.status_code, named, _read_body(httpx, response, deadline))
             finally:
                 response.close()
         except httpx.ConnectTimeout:
@@ -167,10 +166,6 @@ def _read_body(httpx: Any, response: Any, deadline: float) -> bytes:
         if time.monotonic() > deadline:
             raise httpx.ReadTimeout("the answer trickles in too slowly")
     return b"".join(parts)
-
-
-def _lower_headers(headers: Any) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
 
 
 def _proxy_for(url: str) -> str | None:

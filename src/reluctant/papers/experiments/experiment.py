@@ -25,33 +25,58 @@ from reluctant.report.numbers import UNKNOWN, size
 
 @dataclass(frozen=True)
 class Paper:
-    """Who wrote what, and where it appeared."""
+    """Who wrote what, and where it appeared. people: the authors in full, as BibTeX has them; book: its collection."""
 
     title: str
     authors: str
     venue: str
+    people: str
+    book: str
 
     @property
     def short(self) -> str:
         """Authors and venue."""
         return f"{self.authors}, {self.venue}"
 
+    @property
+    def bibtex(self) -> str:
+        """An entry for a bibliography."""
+        year, first = self.venue.split()[-1], self.people.partition(" and ")[0].split()[-1]
+        written = {"author": self.people, "title": f"{{{self.title}}}", "booktitle": self.book, "year": year}
+        lines = [f"  {name} = {{{value}}}," for name, value in written.items()]
+        return "\n".join([f"@inproceedings{{{first.lower()}{year},", *lines, "}"])
+
+
+ICLR = "International Conference on Learning Representations"
+NEURIPS = "Advances in Neural Information Processing Systems"
 
 SPAN_PAPER = Paper(
     "Span Recovery for Deep Neural Networks with Applications to Input Obfuscation",
     "Jayaram, Woodruff and Zhang",
     "ICLR 2020",
+    "Rajesh Jayaram and David P. Woodruff and Qiuyi Zhang",
+    ICLR,
 )
 LEARNING_PAPER = Paper(
-    "Efficiently Learning Any One Hidden Layer ReLU Network From Queries", "Chen, Klivans and Meka", "NeurIPS 2021"
+    "Efficiently Learning Any One Hidden Layer ReLU Network From Queries",
+    "Chen, Klivans and Meka",
+    "NeurIPS 2021",
+    "Sitan Chen and Adam R. Klivans and Raghu Meka",
+    NEURIPS,
 )
 EXTRACTION_PAPER = Paper(
     "An Exact Poly-Time Membership-Queries Algorithm for Extracting a Three-Layer ReLU Network",
     "Daniely and Granot",
     "ICLR 2023",
+    "Amit Daniely and Elad Granot",
+    ICLR,
 )
 ADVERSARIAL_PAPER = Paper(
-    "Adversarial Examples in Multi-Layer Random ReLU Networks", "Bartlett, Bubeck and Cherapanamjeri", "NeurIPS 2021"
+    "Adversarial Examples in Multi-Layer Random ReLU Networks",
+    "Bartlett, Bubeck and Cherapanamjeri",
+    "NeurIPS 2021",
+    r"Peter L. Bartlett and S{\'e}bastien Bubeck and Yeshwanth Cherapanamjeri",
+    NEURIPS,
 )
 PAPERS = (SPAN_PAPER, LEARNING_PAPER, EXTRACTION_PAPER, ADVERSARIAL_PAPER)
 
