@@ -575,7 +575,10 @@ def check_candidate(
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
     one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
-    worth = spent.asked if oracle.explained is None else max(spent.asked, FEW_ROWS)  # gradients say more than values
+    worth = spent.asked
+    if oracle.explained is not None:  # few rows say much; what so few can miss are narrow ridges of small networks
+        wide = sum(network.widths[1:-1]) > FEW_NEURONS
+        worth = max(worth, FEW_ROWS) if wide else max(worth, FEW_ROWS - 1)
     if candidate.precision is not None:
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
