@@ -30,14 +30,15 @@ from reluctant.errors import (
     TargetError,
 )
 from reluctant.extraction.affine import Affine
-from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_depth import AnyDepth, DeepInBox
 from reluctant.extraction.any_position import AnyPosition
+from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.method import BIASES
-from reluctant.extraction.depth_two.scaffold import CROWD
+from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
@@ -388,6 +389,8 @@ class Extraction:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
             if MAIN_PASS in self.run.spent() and self.stuck != WITNESS_CHECK:
                 return  # one hidden layer explains what lines show; what is missing is digits
+        if place.box is not None:
+            yield from self.methods_in_own_box()
         if not in_space or place.oracle.dim == 1:
             yield from repeat(DepthTwo())
         kinds = self.run.evidence["layers"] = look_for_layers(place.oracle, place.noise, self.rng)
@@ -401,6 +404,12 @@ class Extraction:
             yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
 
+    def methods_in_own_box(self) -> Iterator[Method]:
+        """One hidden layer again, unless creases bend; then several. A box of the user's own allows one alone."""
+        if self.stuck != STRAIGHT:
+            yield DepthTwo()
+        yield from repeat(DeepInBox())
+
     def methods_for_gradients(self, place: Place) -> Iterator[Method]:
         """One hidden layer; again, through inputs that spoke against the network before, if there are any."""
         again = 1 if place.oracle.facts.domain.is_space else 3  # a bound keeps lines from neurons of a corner
@@ -413,8 +422,10 @@ class Extraction:
 
     def methods_for_few_digits(self) -> Iterator[Method]:
         """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
-        while self.stuck not in (LAYERS, BIASES):
+        probes, most_probes = 0, 2  # one line may miss a neuron; two rarely do
+        while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
             yield FewDigits()
+            probes += self.stuck == PROBE
         yield from repeat(FewDigitsDeep())
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:

@@ -52,12 +52,14 @@ class Lines:
     high: FloatArray
 
     @classmethod
-    def random(cls, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> Lines:
-        """Whole lines through Gaussian points of this scale, in random directions."""
+    def random(
+        cls, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0, *, end: float = 2 * FAR_END
+    ) -> Lines:
+        """Lines through Gaussian points of this scale, in random directions; whole, or so many scales long."""
         directions = rng.standard_normal((n, dim))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         size = scale * float(np.sqrt(dim))
-        far = np.full(n, 2 * FAR_END * size)
+        far = np.full(n, end * size)
         return cls(scale * rng.standard_normal((n, dim)), directions, size, -far, far)
 
     @classmethod

@@ -90,22 +90,23 @@ class Neurons(Batch):
         slopes = np.einsum("nh,hm,hd->nmd", on, self.outputs, self.normals, optimize=True)
         return Explained((values * on) @ self.outputs, slopes)
 
+    @staticmethod
+    def _same(i: int, j: int, errors: FloatArray) -> float:
+        """How far two numbers with these errors may be apart and still be one."""
+        return DOUBLE.in_line * float(errors[i] + errors[j])
+
     def without_copies(self) -> Self:
         """Neurons of one hyperplane added up, whichever side of it they are on; what cancels is left out."""
-        gone = 1e-9  # of the largest output weights
-        kept, outputs = list[int](), self.outputs.copy()
-        for i in range(len(self)):
-            cosine = self.normals[kept] @ self.normals[i]
-            signs = np.where(cosine < 0, -1.0, 1.0)
-            far = np.linalg.norm(self.normals[kept] - signs[:, None] * self.normals[i], axis=1)
-            close = far < DOUBLE.in_line * (self.errors[kept] + self.errors[i])
-            near = np.abs(self.biases[kept] - signs * self.biases[i]) < DOUBLE.in_line * (self.off[kept] + self.off[i])
-            twin = np.flatnonzero(close & near)
-            if len(twin):  # a max(-z, 0) = a max(z, 0) - a z: the affine rest is read last
-                outputs[kept[twin[0]]] += outputs[i]
-            else:
-                kept.append(i)
-        found = replace(self, outputs=outputs).chosen(np.array(kept, dtype=np.intp))
+        gone, alike = 1e-9, 1e-6  # of the largest output weights, and of a cosine
+        outputs, kept = self.outputs.copy(), np.ones(len(self), dtype=bool)
+        first, second = np.nonzero(np.triu(np.abs(self.normals @ self.normals.T) > 1 - alike, k=1))
+        for i, j in zip(first.tolist(), second.tolist(), strict=True):
+            sign = 1.0 if self.normals[i] @ self.normals[j] > 0 else -1.0
+            close = np.linalg.norm(self.normals[i] - sign * self.normals[j]) < self._same(i, j, self.errors)
+            near = abs(self.biases[i] - sign * self.biases[j]) < self._same(i, j, self.off)
+            if kept[i] and kept[j] and close and near:  # a max(-z, 0) = a max(z, 0) - a z: the affine rest is read last
+                outputs[i], kept[j] = outputs[i] + outputs[j], False
+        found = replace(self, outputs=outputs).chosen(kept)
         sizes = np.linalg.norm(found.outputs, axis=1)
         return found.chosen(sizes > gone * sizes.max(initial=0.0))
 
