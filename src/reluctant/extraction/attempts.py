@@ -38,7 +38,7 @@ from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.method import BIASES
-from reluctant.extraction.depth_two.scaffold import CROWD
+from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
@@ -422,8 +422,10 @@ class Extraction:
 
     def methods_for_few_digits(self) -> Iterator[Method]:
         """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
-        while self.stuck not in (LAYERS, BIASES):
+        probes, most_probes = 0, 2  # one line may miss a neuron; two rarely do
+        while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
             yield FewDigits()
+            probes += self.stuck == PROBE
         yield from repeat(FewDigitsDeep())
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
