@@ -40,6 +40,8 @@ class Outcome(Enum):
     SPAN_RECOVERED = "span-recovered"
     FULL_RANK = "full-rank"
     SPAN_PARTIAL = "span-partial"
+    OUTPUT_SPACE = "output-space"
+    OUTPUTS_FULL = "outputs-full"
     RANK_UNCLEAR = "rank-unclear"
     ONE_LABEL = "one-label"
     CONSTANT = "constant"

@@ -38,7 +38,7 @@ from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.method import BIASES
-from reluctant.extraction.depth_two.scaffold import CROWD
+from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
@@ -422,8 +422,10 @@ class Extraction:
 
     def methods_for_few_digits(self) -> Iterator[Method]:
         """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
-        while self.stuck not in (LAYERS, BIASES):
+        probes, most_probes = 0, 2  # one line may miss a neuron; two rarely do
+        while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
             yield FewDigits()
+            probes += self.stuck == PROBE
         yield from repeat(FewDigitsDeep())
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
@@ -575,7 +577,10 @@ def check_candidate(
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
     one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
-    worth = spent.asked if oracle.explained is None else max(spent.asked, FEW_ROWS)  # gradients say more than values
+    worth = spent.asked
+    if oracle.explained is not None:  # few rows say much; what so few can miss are narrow ridges of small networks
+        wide = sum(network.widths[1:-1]) > FEW_NEURONS
+        worth = max(worth, FEW_ROWS) if wide else max(worth, FEW_ROWS - 1)
     if candidate.precision is not None:
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it

@@ -74,6 +74,15 @@ OUTCOMES: Mapping[str, Entry] = {
         "span paper). From labels, a crease or flicker can look like a direction.",
         (Remedy("another-seed", "span", {"rng": None}), Remedy("own-inputs", "span", {"inputs": None})),
     ),
+    "output-space": Entry(
+        "The answers lie in an affine space with fewer dimensions than there are outputs.",
+        more="Its rank is the width of the last hidden layer, if its neurons were on where it was asked. Its basis "
+        "is the last matrix up to a square factor.",
+    ),
+    "outputs-full": Entry(
+        "The answers fill all dimensions of the output.",
+        more="The last hidden layer has at least as many neurons as there are outputs, or a curve stands behind it.",
+    ),
     "rank-unclear": Entry(
         "The number of directions that change the answers is unclear: noise hides the weakest of them.",
         "Answers with more digits may help.",

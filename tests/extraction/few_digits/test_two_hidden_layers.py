@@ -176,3 +176,12 @@ def test_directions_of_large_weights_are_measured_with_shorter_steps() -> None:
     found = extend_to_all(asked, FittedFrame(frame, network, CarriedNoise(1e-7)))
     w = true.weights[0]
     np.testing.assert_allclose(found.network.w @ found.frame.basis, w, atol=1e-3 * np.abs(w).max())
+
+
+def test_two_lines_that_do_not_explain_points_beside_them_lead_to_two_layers() -> None:
+    true = planted((64, 32, 16, 1), 20)
+    unit = float(true(np.random.default_rng(0).standard_normal((1000, 64))).std())
+    target = rl.open_oracle(lambda x: np.round(true(x) / unit, 4), dim=64, budget=4000)
+    tried = rl.extract(target, rng=20).evidence["attempts"].entries
+    assert [(attempt.method, attempt.stage) for attempt in tried[:2]] == [("FewDigits", "probe")] * 2
+    assert tried[2].method == "FewDigitsDeep"

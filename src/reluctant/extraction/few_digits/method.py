@@ -94,18 +94,18 @@ class FewDigits(Method):
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first line that grows into a subspace."""
-        failure, given_up = StageFailed("line", "no line could be read", number=0, limit=1), False
+        failure = StageFailed("line", "no line could be read", number=0, limit=1)
         for line in islice(promising_lines(view, rng), self.lines):
             if isinstance(line, StageFailed):
                 failure = line
                 continue
             try:
                 directions = min(self.directions, view.dim - 1)
-                return line.view, grow_subspace(line, directions, rng, doubtful=given_up)
+                return line.view, grow_subspace(line, directions, rng)
             except StageFailed as stuck:
                 if stuck.stage == LAYERS:
                     raise
-                failure, given_up = stuck, True
+                failure = stuck
         raise failure
 
     def _star(self, view: BoxView, rng: np.random.Generator) -> tuple[View, KnownSubspace]:

@@ -94,10 +94,10 @@ class ClassOutputs:
 
     def to_test(self) -> tuple[BoundaryPoints, FloatArray]:
         """Points of the model's boundary: those that fix its numbers best, and random ones; with standard errors."""
-        candidates, some = 3, 200
-        points = self.model.boundary_points(self.space.draw, candidates * self.unknown)
+        candidates, some = max(3 * self.unknown, 4000), 200  # many: a small facet may be all that shows a number
+        points = self.model.boundary_points(self.space.draw, candidates)
         points = self.model.clear(points, CLEAR * self.size)
-        points = points[self.space.rng.permutation(len(points))[: candidates * self.unknown]]
+        points = points[self.space.rng.permutation(len(points))[:candidates]]
         known = np.concatenate([self.rows(self.located) / self.located.tol[:, None], np.eye(self.unknown)])
         rows = solve_triangular(np.linalg.qr(known, mode="r"), self.rows(points).T, trans="T").T
         error = np.linalg.norm(rows, axis=1)
