@@ -6,7 +6,8 @@
     LABELS_FIRST_SEED=920000 python -m benchmarks labels         other networks
 
 The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts
-networks that passed verification and whose boundary is off by more than they say. Labels count everything that was
+networks that passed verification and whose boundary is off by more than they say. `equal` is the least share of equal
+labels at 100,000 random inputs. Labels count everything that was
 asked, verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
 """
 
@@ -34,6 +35,7 @@ class Run:
 
     outcome: str
     directions: FloatArray  # error of each true neuron's unit weights
+    equal: float  # share of equal labels
     off: float  # largest distance of the predicted boundary from the true one, in typical inputs
     claimed: float  # boundary error
     over_floor: float
@@ -49,8 +51,8 @@ class Run:
 def main() -> None:
     wanted = os.environ.get("LABELS_ROWS", ",".join(ROWS)).split(",")
     print(
-        f"{'target':<16}{'recovered':>10}{'wrong':>6}{'direction':>11}{'(worst)':>9}{'boundary':>10}{'over floor':>11}"
-        f"{'(most)':>8}{'labels':>10}{'r/request':>10}{'CPU s':>7}"
+        f"{'target':<16}{'recovered':>10}{'wrong':>6}{'direction':>11}{'(worst)':>9}{'boundary':>10}{'equal':>10}"
+        f"{'over floor':>11}{'(most)':>8}{'labels':>10}{'r/request':>10}{'CPU s':>7}"
     )
     for name, target in ROWS.items():
         if name in wanted:
@@ -85,12 +87,41 @@ def cancer(seed: int) -> ReLUNetwork:
     return ReLUNetwork([w.T for w in fitted.coefs_], fitted.intercepts_)
 
 
+def of_classes(n: int, k: int, m: int) -> Callable[[int], ReLUNetwork]:
+    """Random networks of several classes, whose medians at Gaussian inputs are equal."""
+
+    def of(seed: int) -> ReLUNetwork:
+        rng = np.random.default_rng(seed)
+        weights, biases = rng.standard_normal((k, n)) / np.sqrt(n), rng.standard_normal(k) / 2
+        out = rng.standard_normal((m, k))
+        values = np.maximum(rng.standard_normal((2000, n)) @ weights.T + biases, 0) @ out.T
+        return ReLUNetwork([weights, out], [biases, -np.median(values, axis=0)])
+
+    return of
+
+
+def digits(seed: int) -> ReLUNetwork:
+    """A classifier 64-32-10, trained on digits with inputs of mean zero and one common scale."""
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    x, y = load_digits(return_X_y=True)
+    x = (x - x.mean(axis=0)) / x.std()
+    fitted = MLPClassifier((32,), max_iter=200, random_state=seed % 1000, alpha=1e-3).fit(x, y)
+    return ReLUNetwork([w.T for w in fitted.coefs_], fitted.intercepts_)
+
+
+def class_of(network: ReLUNetwork, x: FloatArray) -> FloatArray:
+    values = network(x)
+    return np.asarray(values[:, 0] > 0 if network.outputs == 1 else values.argmax(axis=1), dtype=float)
+
+
 def measured(true: ReLUNetwork, seed: int) -> Run:
     requests = Counter[str]()
 
     def labels(x: FloatArray) -> FloatArray:
         requests["asked"] += 1
-        return np.asarray(true(x)[:, 0] > 0, dtype=float)
+        return class_of(true, x)
 
     start = time.process_time()
     result = rl.extract(labels, dim=true.dim, rng=seed)
@@ -99,9 +130,10 @@ def measured(true: ReLUNetwork, seed: int) -> Run:
     whole = found is not None and found.depth == true.depth
     directions = direction_errors(found, true) if whole and found is not None else np.full(true.widths[1], np.nan)
     off = boundary_distance(found, true, seed) if result.ok and found is not None else np.inf
-    numbers, error = true.weights[0].size + true.widths[1], float(np.median(directions))
+    equal = equal_labels(found, true, seed) if result.ok and found is not None else np.nan
+    numbers, error = true.weights[0].size + true.widths[1] * max(true.outputs - 1, 1), float(np.median(directions))
     return Run(
-        result.outcome.slug, directions, off, result.evidence.get("boundary error", np.inf),
+        result.outcome.slug, directions, equal, off, result.evidence.get("boundary error", np.inf),
         result.queries / numbers / np.log2(1 / error), result.queries, requests["asked"], seconds,
     )  # fmt: skip
 
@@ -113,19 +145,31 @@ def direction_errors(found: ReLUNetwork, true: ReLUNetwork) -> FloatArray:
 
 
 def boundary_distance(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> float:
-    """Largest distance from the true boundary over 2000 points of the predicted one."""
+    """Largest distance from the true boundary over 2000 points of the predicted one, in typical inputs."""
     rng = np.random.default_rng(seed)
     low, high = rng.standard_normal((2, 4000, true.dim))
-    apart = (found(low)[:, 0] > 0) != (found(high)[:, 0] > 0)
+    apart = class_of(found, low) != class_of(found, high)
     low, way = low[apart][:2000], (high - low)[apart][:2000]
-    start, inner, outer = found(low)[:, 0] > 0, np.zeros(len(low)), np.ones(len(low))
+    start, inner, outer = class_of(found, low), np.zeros(len(low)), np.ones(len(low))
     for _ in range(60):
         middle = (inner + outer) / 2
-        same = (found(low + middle[:, None] * way)[:, 0] > 0) == start
+        same = class_of(found, low + middle[:, None] * way) == start
         inner, outer = np.where(same, middle, inner), np.where(same, outer, middle)
     points = low + inner[:, None] * way
-    slopes = np.linalg.norm(true.gradients(points)[:, 0], axis=1)
-    return float((np.abs(true(points)[:, 0]) / slopes).max() / np.sqrt(true.dim))
+    values, slopes = true(points), true.gradients(points)
+    if true.outputs > 1:
+        each, one = np.arange(len(points)), start.astype(int)
+        other = class_of(found, low + outer[:, None] * way).astype(int)
+        values, slopes = values[each, one] - values[each, other], slopes[each, one] - slopes[each, other]
+    else:
+        values, slopes = values[:, 0], slopes[:, 0]
+    return float((np.abs(values) / np.linalg.norm(slopes, axis=1)).max() / np.sqrt(true.dim))
+
+
+def equal_labels(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> float:
+    """Share of 100,000 random inputs that have the same label."""
+    x = np.random.default_rng(seed).standard_normal((100_000, true.dim))
+    return float((class_of(found, x) == class_of(true, x)).mean())
 
 
 def show(name: str, runs: list[Run]) -> None:
@@ -139,7 +183,8 @@ def show(name: str, runs: list[Run]) -> None:
     over = [run.over_floor for run in good]
     print(
         f"{name:<16}{len(good):>7}/{len(runs):<2}{sum(run.wrong for run in runs):>6}{np.median(directions):>11.0e}"
-        f"{directions.max():>9.0e}{max(run.off for run in good):>10.0e}{np.median(over):>11.2f}{max(over):>8.2f}"
+        f"{directions.max():>9.0e}{max(run.off for run in good):>10.0e}{min(run.equal for run in good):>10.4%}"
+        f"{np.median(over):>11.2f}{max(over):>8.2f}"
         f"{np.median([run.rows for run in good]):>10.0f}{np.mean([run.rows / run.requests for run in good]):>10.0f}"
         f"{np.mean([run.seconds for run in runs]):>7.1f}  {told}",
         flush=True,
@@ -153,6 +198,9 @@ ROWS: dict[str, Callable[[int], ReLUNetwork]] = {
     "784-32-1": balanced(784, 32),
     "10-30-1": balanced(10, 30),
     "cancer": cancer,
+    "6-5-3": of_classes(6, 5, 3),
+    "20-10-4": of_classes(20, 10, 4),
+    "digits": digits,
 }
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from benchmarks.interfaces import INTERFACES, Interface
 from benchmarks.sweeping import Sweeping
 from reluctant.adversarial import Flip
 from reluctant.audit import LEAKS, audit
-from reluctant.audit.copies import CLOSE
+from reluctant.audit.facts import CLOSE
 from reluctant.audit.findings import Findings
 from reluctant.audit.record import VerdictFacts
 from reluctant.numerics import FloatArray

@@ -14,7 +14,6 @@ not true: a copy called recovered whose answers differ by more than their digits
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -54,6 +53,7 @@ import reluctant as rl
 from benchmarks.onnx_models import save_forest, save_pipeline
 from reluctant.numerics import FloatArray
 from reluctant.oracles import NetworkOracle
+from reluctant.oracles.ledger import processor_time
 from reluctant.testing.server import ModelServer
 
 SECONDS = float(os.environ.get("ZOO_SECONDS", "120"))
@@ -138,9 +138,9 @@ def main() -> None:
 def measured(subject: Subject) -> Finding:
     """Extract it as it is, and compare the copy with the model."""
     options = subject.options | ({"inputs": subject.table.rows} if subject.raw else {})
-    before = time.process_time()
+    before = processor_time()
     result = rl.extract(subject.target, rng=SEED, budget=BUDGET, seconds=SECONDS, **options)
-    seconds = time.process_time() - before
+    seconds = processor_time() - before
     use = farther = float("nan")
     if result.network is not None and result.ok:
         rows = subject.table.held_out
@@ -164,7 +164,7 @@ def _difference(result: rl.Result, subject: Subject, rows: FloatArray) -> float:
         values = result.network(rows)
         said = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0).astype(int)
         return float(np.mean(said != given[:, 0]))
-    copied = NetworkOracle(result.as_written(result.evidence.get("link", "identity"))).answer(rows)
+    copied = NetworkOracle(result.as_written("identity")).answer(rows)
     if copied.shape != given.shape:
         return float("inf")
     scale = np.asarray(subject.truth(subject.table.held_out)).std(axis=0).max()

@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 from reluctant.extraction.any_position.accuracy import points_to_see
 from reluctant.extraction.any_position.line_search import line_through
 from reluctant.geometry import DistanceNoise, Lines, LineSearch, scan_lines
+from reluctant.geometry.jumps import GradientNoise, jumps_on_line
 from reluctant.networks import ReLUNetwork
+from reluctant.oracles import Explained, open_oracle
 from reluctant.report import search_svg
 from reluctant.testing import planted
 from reluctant.testing.families import bump
@@ -30,6 +32,7 @@ def main() -> None:
     draw_line()
     draw_search()
     draw_bump()
+    draw_jumps()
 
 
 def draw_search() -> None:
@@ -38,6 +41,38 @@ def draw_search() -> None:
     lines = Lines.random(rng, 1, 30)
     search = LineSearch.of(lines, scan_lines(network, lines, NOISE, rng))
     (IMAGES / "search.svg").write_text(search_svg(search) + "\n", encoding="utf-8")
+
+
+def draw_jumps() -> None:
+    """One coordinate of the gradient along a line: a step at every crease, two rows beside it."""
+    network, rng = planted((20, 9, 1), 20), np.random.default_rng(3)
+    oracle, lines = open_oracle(network, gradients=True), Lines.random(rng, 1, 20)
+    asked: list[np.ndarray] = []
+
+    def ask(rows: np.ndarray) -> Explained:
+        asked.append((rows - lines.origins[0]) @ lines.directions[0])
+        return oracle.query_gradients(rows)
+
+    jumps = jumps_on_line(ask, lines, GradientNoise(NOISE))
+    reach = REACH * lines.scale
+    t = np.linspace(-reach, reach, 2000)
+    places = np.concatenate(asked)
+    places = places[np.abs(places) < reach]
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(t, first_slope(network, lines, t), linewidth=1.2, color="#3b6ea5")
+    axes.plot(places, first_slope(network, lines, places), ".", markersize=5, color="#555555")
+    axes.set_xlabel("position on the line")
+    axes.set_ylabel("first entry of the gradient")
+    axes.set_title(f"{len(jumps)} jumps found with {len(np.concatenate(asked))} rows, far ones included", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    with matplotlib.rc_context({"svg.hashsalt": "gradient-line"}):
+        figure.savefig(IMAGES / "gradient-line.svg", metadata={"Date": None})
+
+
+def first_slope(network: ReLUNetwork, lines: Lines, t: np.ndarray) -> np.ndarray:
+    """The first entry of the gradient at places of the line."""
+    return np.asarray(network.gradients(lines.points(np.zeros(len(t), dtype=np.intp), t))[:, 0, 0])
 
 
 def draw_line() -> None:

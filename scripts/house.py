@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "reluctant"
+MODEL = SOURCE / "bundled" / "digits-64-32-10.onnx"
 SHALLOW = 60  # lines: a module below has little behind its face
 AUDIT_BUDGET = 60_000
 SHARED_STEMS = {"__init__", "__main__", "method"}  # a method package names its method so
@@ -65,10 +66,9 @@ def extract_once() -> None:
 
 def audit_once() -> None:
     import reluctant as rl
-    from reluctant.bundled import digits_model
 
-    with rl.open_oracle(str(digits_model())) as oracle, tempfile.TemporaryDirectory() as folder:
-        found = rl.audit(oracle, budget=AUDIT_BUDGET, rng=0, file=digits_model())
+    with rl.open_oracle(str(MODEL)) as oracle, tempfile.TemporaryDirectory() as folder:
+        found = rl.audit(oracle, budget=AUDIT_BUDGET, rng=0, file=MODEL)
         rl.report(found, Path(folder) / "report.html")
 
 

@@ -52,7 +52,16 @@ if TYPE_CHECKING:
     from reluctant.papers.random_networks import random_network
     from reluctant.report import report
     from reluctant.results import Outcome, Result
-    from reluctant.span import Span, SpanGradients, Subspace, check_obfuscation, obfuscate, recover_span
+    from reluctant.span import (
+        OutputSpace,
+        Span,
+        SpanGradients,
+        Subspace,
+        check_obfuscation,
+        obfuscate,
+        output_space,
+        recover_span,
+    )
     from reluctant.verification import Verification, verify
     from reluctant.verification.alignment import compare
 
@@ -84,6 +93,7 @@ __all__ = [
     "NumberFormat",
     "Oracle",
     "Outcome",
+    "OutputSpace",
     "Probabilities",
     "QueryLimit",
     "ReLUNetwork",
@@ -114,6 +124,7 @@ __all__ = [
     "local_linearity",
     "obfuscate",
     "open_oracle",
+    "output_space",
     "random_network",
     "recover_span",
     "report",
@@ -149,6 +160,7 @@ _HOMES = {
     "NumberFormat": "defenses",
     "Oracle": "oracles",
     "Outcome": "results",
+    "OutputSpace": "span",
     "Probabilities": "defenses",
     "QueryLimit": "defenses",
     "ReLUNetwork": "networks",
@@ -178,6 +190,7 @@ _HOMES = {
     "local_linearity": "adversarial",
     "obfuscate": "span",
     "open_oracle": "oracles",
+    "output_space": "span",
     "random_network": "papers.random_networks",
     "recover_span": "span",
     "report": "report",

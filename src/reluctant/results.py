@@ -40,6 +40,8 @@ class Outcome(Enum):
     SPAN_RECOVERED = "span-recovered"
     FULL_RANK = "full-rank"
     SPAN_PARTIAL = "span-partial"
+    OUTPUT_SPACE = "output-space"
+    OUTPUTS_FULL = "outputs-full"
     RANK_UNCLEAR = "rank-unclear"
     ONE_LABEL = "one-label"
     CONSTANT = "constant"
@@ -138,7 +140,7 @@ class Ended(ABC):
     @property
     def link_found(self) -> Diagnosis | None:
         """That the answers were read through a link which nobody gave; None where they were not."""
-        link = self.evidence.get("link")
+        link = self.evidence.get("found link")
         return None if link is None else Diagnosis("link-found", {"link": link, "percent": "percent" in self.evidence})
 
     @property
@@ -236,7 +238,7 @@ class Result(Ended):
         network, own = self.network, self.evidence.get("own link")
         assert network is not None
         if own is None:
-            return network.before_link(written_link(self.evidence.get("link", link)))
+            return network.before_link(written_link(self.evidence.get("found link", link)))
         return ReLUNetwork(network.weights, network.biases, network.skip, own)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from audit_kit import row_of
 
 from reluctant import ReLUNetwork
 from reluctant.audit import try_defense
-from reluctant.audit.copies import CLOSE
 from reluctant.audit.defense_sweep import Sweep
 from reluctant.audit.defense_trial import DefenseResult, Rebuilt
+from reluctant.audit.facts import CLOSE
 from reluctant.audit.findings import Findings, Settings
 from reluctant.audit.record import StandsFor
 from reluctant.defenses import HonestCost

@@ -10,8 +10,7 @@ from sweeps import sweep
 
 from reluctant import ReLUNetwork, open_oracle
 from reluctant.audit import audit
-from reluctant.audit.copies import CLOSE
-from reluctant.audit.facts import CopyMethod
+from reluctant.audit.facts import CLOSE, CopyMethod
 from reluctant.audit.record import Confidence
 from reluctant.testing import planted
 

@@ -243,7 +243,7 @@ def test_labels_cost_the_values_and_no_label() -> None:
     cost = rl.honest_cost(NetworkOracle(NETWORK), defended("labels"), ROWS)
     assert np.isnan(cost.rms_error)
     assert cost.agreement == 1
-    assert "other answers; 100.0% of 400 labels kept" in str(cost)
+    assert "other answers; 100.0% of 400 labels are kept" in str(cost)
 
 
 def test_coarse_rounding_costs_labels() -> None:

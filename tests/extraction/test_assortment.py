@@ -64,3 +64,11 @@ def test_three_hidden_layers_without_a_hyperplane_to_see_end_by_name(seed: int) 
     with rl.open_oracle(drawn.target(), dim=drawn.network.dim, budget=400_000) as oracle:
         found = rl.extract(oracle, rng=seed % 1000)
     assert found.outcome in (rl.Outcome.RECOVERED, rl.Outcome.UNVERIFIED, rl.Outcome.PARTIAL)
+
+
+def test_outputs_that_are_each_constant_make_a_constant_network() -> None:
+    drawn = specimen(4_700_060)
+    answers = drawn.network(drawn.inputs)
+    assert answers.std() > 0
+    assert (answers == answers[0]).all()
+    assert drawn.constant

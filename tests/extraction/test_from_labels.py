@@ -109,15 +109,58 @@ def test_labels_of_float32_are_refused():
     assert result.diagnosis.slug == "labels-flicker"
 
 
-def test_several_classes_are_refused():
+def of_classes(n: int, k: int, m: int, seed: int) -> ReLUNetwork:
+    """A random network with an output for each of m classes, whose medians at Gaussian inputs are equal."""
+    rng = np.random.default_rng(seed)
+    weights, biases, out = (
+        rng.standard_normal((k, n)) / np.sqrt(n),
+        rng.standard_normal(k) / 2,
+        rng.standard_normal((m, k)),
+    )
+    values = np.maximum(rng.standard_normal((2000, n)) @ weights.T + biases, 0) @ out.T
+    return ReLUNetwork([weights, out], [biases, -np.median(values, axis=0)])
+
+
+def test_a_network_of_several_classes_from_the_largest_alone():
+    true, names = of_classes(6, 5, 3, seed=0), np.array([2.0, 7.0, 9.0])
+    result = rl.extract(lambda x: names[true(x).argmax(axis=1)], dim=6, rng=0)
+    assert result.ok
+    assert result.network.widths == (6, 5, 3)
+    assert np.median(direction_errors(result.network, true)) < 1e-11
+    assert result.evidence["boundary error"] <= 1e-9
+    assert result.evidence["verification"].pairs == 3
+    assert np.allclose(result.network.weights[1].sum(axis=0), 0)  # a function added to all classes is open
+    assert result.queries < 25_000
+    x = np.random.default_rng(1).standard_normal((5000, 6))
+    assert np.array_equal(result.network(x).argmax(axis=1), true(x).argmax(axis=1))
+
+
+def test_classes_of_an_affine_map():
     result = rl.extract(lambda x: x[:, :3].argmax(axis=1), rl.FromLabels(), dim=6, rng=0)
-    assert result.outcome is rl.Outcome.PIECEWISE_CONSTANT
-    assert result.queries < 3000
+    assert result.ok
+    assert result.network.widths == (6, 3)
+
+
+def test_verification_asks_every_pair_of_classes_that_meet():
+    """The third class is narrow: few random points lie on its boundaries."""
+    true = ReLUNetwork([np.eye(6)[:3] * [[1], [1], [0.05]]], [np.array([0.0, 0.0, 0.3])])
+    wrong = ReLUNetwork(true.weights, [np.array([0.0, 0.0, 0.31])])
+    oracle, rng = only_labels(rl.open_oracle(lambda x: true(x).argmax(axis=1), dim=6)), np.random.default_rng(0)
+    checks = [
+        check_labels(
+            oracle, network, lambda n: rng.standard_normal((n, 6)), np.sqrt(6), lambda a: a[:, 0].astype(int), tol=1e-6
+        )
+        for network in (true, wrong)
+    ]
+    assert [check.ok for check in checks] == [True, False]
+    assert checks[0].pairs == 3
 
 
 def test_bounds_are_refused():
-    with pytest.raises(rl.ReluctantError, match="all of space"):
+    with pytest.raises(rl.ReluctantError, match="all of space") as refused:
         rl.extract(lambda x: x[:, 0] > 0.1, rl.FromLabels(), dim=6, rng=0, domain=(-1, 1))
+    assert "recover_span" in str(refused.value)  # other methods do not read labels
+    assert "DepthTwo" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("neurons", "widths"), [(0, (12, 1)), (1, (12, 1, 1))])

@@ -10,6 +10,7 @@ from reluctant.geometry import DistanceNoise, Lines
 from reluctant.geometry.jumps import GradientNoise, TooManyJumps, jumps_on_line
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
+from reluctant.testing.assortment import specimen
 from reluctant.testing.families import bump, duplicates, far_biases, grid_weights, near_parallel, stairs
 
 EXACT = GradientNoise(DistanceNoise(1e-15, 1e-15))
@@ -111,6 +112,13 @@ def test_special_networks(true):
     result = rl.extract(true, gradients=True, rng=1)
     assert result.ok
     assert error(result.network, true) < 1e-9
+
+
+def test_narrow_ridges_of_small_networks_are_found():
+    true = specimen(970371, hidden_layers=1, small=True).network
+    result = rl.extract(true, gradients=True, rng=970371)
+    assert result.ok
+    assert error(result.network, true, -2, 2) < 1e-9
 
 
 def test_deeper_networks_fail_at_their_stage():

@@ -76,7 +76,6 @@ OTHER_TARGETS = {
     "tanh": (lambda x: np.tanh(x).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
     "quadratic": (lambda x: (x**2).sum(axis=1), rl.Outcome.NOT_PIECEWISE_LINEAR),
     "constant": (lambda x: np.ones(len(x)), rl.Outcome.CONSTANT),
-    "labels": (lambda x: x[:, :3].argmax(axis=1), rl.Outcome.PIECEWISE_CONSTANT),
     "NaN": (lambda x: np.full(len(x), np.nan), rl.Outcome.NON_FINITE),
     "noise": (noisy(lambda x: np.maximum(x, 0).sum(axis=1), 3.0), rl.Outcome.TOO_NOISY),
 }

@@ -7,7 +7,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.row_space import orthogonal_moves, row_space
+from reluctant.geometry.lines import orthogonal_moves
+from reluctant.geometry.row_space import row_space
 from reluctant.interface.health import examine
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting

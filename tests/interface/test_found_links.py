@@ -26,7 +26,7 @@ def test_extraction_finds_the_link_and_says_so(link):
     oracle = rl.open_oracle(target, dim=4)
     found = rl.extract(oracle, rng=0)
     assert found.ok
-    assert found.evidence["link"] == link
+    assert found.evidence["found link"] == link
     assert found.queries == oracle.queries - 1  # the one that opened it
     written = rl.open_oracle(found.as_written("identity"))
     assert np.abs(written.query(ROWS) - target(ROWS)).max() < 1e-9
@@ -35,7 +35,7 @@ def test_extraction_finds_the_link_and_says_so(link):
 def test_percentages_are_read_too():
     found = rl.extract(lambda x: 100 * behind("softmax")(x), dim=4, rng=0)
     assert found.ok
-    assert (found.evidence["link"], found.evidence["percent"]) == ("softmax", True)
+    assert (found.evidence["found link"], found.evidence["percent"]) == ("softmax", True)
 
 
 @pytest.mark.parametrize("link", ["identity", "none"])
@@ -43,21 +43,21 @@ def test_a_link_that_was_ruled_out_is_not_looked_for(link):
     found = rl.extract(behind("softmax"), dim=4, rng=0, link=link)
     assert found.outcome is rl.Outcome.NOT_PIECEWISE_LINEAR
     assert found.diagnosis.slug == "answers-of-link"
-    assert "link" not in found.evidence
+    assert "found link" not in found.evidence
 
 
 def test_an_oracle_keeps_what_it_was_opened_with():
     with rl.open_oracle(behind("softmax"), dim=4, link="identity") as oracle:
         assert not rl.extract(oracle, rng=0, budget=500).ok
     with rl.open_oracle(behind("softmax"), dim=4) as oracle:
-        assert rl.extract(oracle, rng=0, budget=5000).evidence["link"] == "softmax"
+        assert rl.extract(oracle, rng=0, budget=5000).evidence["found link"] == "softmax"
 
 
 def test_values_and_labels_cost_nothing_more():
     for target in (NETWORK, lambda x: NETWORK(x).argmax(axis=1)):
         plain, ruled_out = (rl.extract(target, dim=4, rng=0, budget=3000, **given) for given in ({}, {"link": "none"}))
         assert plain.queries == ruled_out.queries
-        assert "link" not in plain.evidence
+        assert "found link" not in plain.evidence
 
 
 @pytest.mark.parametrize("link", ["softmax", "sigmoid"])
@@ -65,7 +65,7 @@ def test_the_span_is_found_behind_a_link(link):
     found = rl.recover_span(behind(link), dim=4, rng=0)
     assert found.ok
     assert found.rank == 3
-    assert found.evidence["link"] == link
+    assert found.evidence["found link"] == link
 
 
 def test_a_flip_is_found_behind_a_link():
@@ -77,7 +77,7 @@ def test_a_flip_is_found_behind_a_link():
     raw, read = (rl.flip_sign(target, [0.3] * 4, dim=4, **given) for given in ({"link": "none"}, {}))
     assert not raw.ok
     assert read.ok
-    assert read.evidence["link"] == "sigmoid"
+    assert read.evidence["found link"] == "sigmoid"
     assert target(read.x[None])[0, 0] < 0.5
 
 

@@ -195,7 +195,7 @@ def test_a_sigmoid_is_known_by_its_lines_and_its_advice_works(name):
         assert options(health.diagnosis) == {"link": "sigmoid"}
         assert extract(open_oracle(target, dim=6, link="sigmoid")).ok
     else:
-        assert extract(open_oracle(target, dim=6)).evidence["link"] == "sigmoid"  # found by itself, and enough
+        assert extract(open_oracle(target, dim=6)).evidence["found link"] == "sigmoid"  # found by itself, and enough
         assert health.diagnosis.fields["number_format"] == "float32"
         assert verbs(health.diagnosis) == ["train", "extract"]
 

@@ -173,3 +173,40 @@ def test_flips_of_an_audit_are_recorded_as_the_targets_own_inputs():
 def test_an_audit_of_labels_without_a_look_at_them_has_a_record():
     found = rl.audit(lambda x: (NETWORK(x)[:, 0] > 0).astype(int), dim=6, budget=60_000, rng=0, steps=["extraction"])
     assert found.record.extraction is not None
+
+
+def test_the_span_takes_units_from_inputs_of_its_own():
+    narrow = planted((6, 3, 1), 5)
+    with rl.open_oracle(lambda x: narrow((x - CENTRE) / SCALE), dim=6) as oracle:
+        found = rl.recover_span(oracle, rng=0, inputs=rows(500))
+    assert found.rank == 3
+    assert found.subspace.distance(rl.Subspace.spanned_by(narrow.weights[0] / SCALE)) < 1e-6
+
+
+def test_a_flip_steps_in_units_of_the_inputs():
+    start = rows(1, seed=4)[0]
+    above = float(target(start[None])[0, 0]) - 0.1
+
+    def shifted(x):
+        return target(x) - above
+
+    found = rl.flip_sign(shifted, start, dim=6, inputs=rows(500))
+    assert found.ok
+    assert shifted(found.x[None]) < 0 < shifted(start[None])
+    assert np.array_equal(found.start, start)
+    assert found.size == pytest.approx(np.linalg.norm((found.x - start) / found.units.scale))
+    assert found.size < 10  # deviations of the columns; in the numbers themselves it is thousands
+
+
+def test_linearity_is_looked_at_in_units_of_the_inputs():
+    start = rows(20, seed=4)[3]
+    found = rl.local_linearity(target, start, dim=6, inputs=rows(500))
+    scaled = rl.local_linearity(lambda z: target(CENTRE + SCALE * z), (start - CENTRE) / SCALE, dim=6)
+    assert np.allclose(found.random, scaled.random, atol=0.3)
+
+
+def test_a_student_is_trained_in_units_of_the_inputs():
+    found = rl.train_student(target, dim=6, inputs=rows(3000), rows=2500, steps=300, hidden=(16,), rng=0)
+    assert found.evidence["accuracy"].error < 0.3
+    at = rows(500, seed=2)
+    assert np.mean((found.network(at) - target(at)) ** 2) < 0.4 * target(at).var()

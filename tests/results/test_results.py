@@ -17,7 +17,13 @@ ROWS = {"open": Rows(sent=1), "health": Rows(asked=102, sent=100, replayed=2), "
 
 every_outcome = pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.slug)
 NETWORKS = {Outcome.RECOVERED, Outcome.LEARNED}
-SUCCESSES = NETWORKS | {Outcome.FLIPPED, Outcome.SPAN_RECOVERED, Outcome.FULL_RANK}
+SUCCESSES = NETWORKS | {
+    Outcome.FLIPPED,
+    Outcome.SPAN_RECOVERED,
+    Outcome.FULL_RANK,
+    Outcome.OUTPUT_SPACE,
+    Outcome.OUTPUTS_FULL,
+}
 every_failure = pytest.mark.parametrize(
     "outcome", [o for o in Outcome if o not in SUCCESSES], ids=lambda outcome: outcome.slug
 )

@@ -35,6 +35,7 @@ from reluctant.adversarial.flip_search import (
 from reluctant.adversarial.gradient_source import (
     ASKED_AGAIN,
     PROBE_ROWS,
+    Basis,
     HasBasis,
     KnownNetwork,
     QueriedTarget,
@@ -57,7 +58,8 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Facts, Kind, Oracle
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.links import Linked, link_of
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Run
@@ -161,7 +163,7 @@ def flip_sign(
     steps: int = 1,
     threshold: float | None = None,
     rng: Rng = 0,
-    **opening: Unpack[OpeningKeywords],
+    **opening: Unpack[InputsKeywords],
 ) -> Flip:
     """Flip the sign of a target at x (the winning class, if it has several outputs) by one gradient step.
 
@@ -188,7 +190,13 @@ def flip_sign(
     if isinstance(target, ReLUNetwork) and not opening:
         return _on_network(target, x, span, network, steps, threshold)
     with opened_target(target, opening) as opened:
-        return _on_target(opened, x, span, network, steps, threshold, rng)
+        scaled, units = in_units(opened)
+        if units is None or units.are_plain:
+            return _on_target(opened, x, span, network, steps, threshold, rng)
+        start, basis = checked_input(x, opened.dim, opened.facts.domain), checked_basis(span, opened.dim)
+        reduced = None if basis is None else Basis(units.reduced_directions(basis))
+        copy = None if network is None else units.reduced_network(network)
+        return _on_target(scaled, units.reduced(start), reduced, copy, steps, threshold, rng).in_inputs_of(units, start)
 
 
 def _on_target(
@@ -296,7 +304,7 @@ def _behind_link(
         behind = _by_questions(read, found.start, basis, steps, None, rng)
     except TargetError:
         return found
-    return replace(behind, evidence={**behind.evidence, "link": link}) if behind.ok else found
+    return replace(behind, evidence={**behind.evidence, "found link": link}) if behind.ok else found
 
 
 def _by_answered_gradients(oracle: Counting, start: FloatArray, steps: int, threshold: float | None) -> Flip | None:

@@ -40,6 +40,7 @@ from reluctant.interface.noise import (
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Rows
+from reluctant.oracles.input_units import InputUnits
 from reluctant.oracles.links import raw_answers
 from reluctant.results import Ended, Outcome
 from reluctant.verification.comparison import EXACT_TOLERANCE
@@ -155,21 +156,29 @@ class Flip(Ended):
     evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     stage: str = ""
     reason: Diagnosis | None = None
+    units: InputUnits | None = None
 
     @property
     def ok(self) -> bool:
         """True only if the flipped input was seen to be flipped."""
         return self.outcome is Outcome.FLIPPED
 
+    def in_inputs_of(self, units: InputUnits, start: FloatArray) -> Flip:
+        """The same from this input of the target itself; sizes stay in units, in which columns can be compared."""
+        x = None if self.x is None else units.rows(self.x)
+        return replace(self, start=start, x=x, units=units)
+
     @property
     def size(self) -> float:
-        """Norm of the change; NaN if there is none."""
-        return float("nan") if self.x is None else float(np.linalg.norm(self.x - self.start))
+        """Norm of the change, in units of the inputs where these are given; NaN if there is none."""
+        scale = 1.0 if self.units is None else self.units.scale
+        return float("nan") if self.x is None else float(np.linalg.norm((self.x - self.start) / scale))
 
     @property
     def relative_size(self) -> float:
-        """Size over the norm of the input."""
-        norm = float(np.linalg.norm(self.start))
+        """Size over the norm of the input; in units of the inputs, over its distance from their middle."""
+        start = self.start if self.units is None else self.units.reduced(self.start)
+        norm = float(np.linalg.norm(start))
         return self.size / norm if norm > 0 else float("inf") if self.x is not None else float("nan")
 
     @property

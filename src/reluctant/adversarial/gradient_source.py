@@ -270,6 +270,13 @@ def checked_input(x: ArrayLike, dim: int, domain: Domain) -> FloatArray:
     return start
 
 
+@dataclass(frozen=True)
+class Basis:
+    """Rows (k, d) that span what a target changes along."""
+
+    basis: FloatArray
+
+
 def checked_basis(span: HasBasis | None, dim: int) -> FloatArray | None:
     """The basis (k, d) of a span, None without one."""
     if span is None:

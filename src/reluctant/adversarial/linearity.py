@@ -23,7 +23,8 @@ from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting
-from reluctant.oracles.keywords import OpeningKeywords
+from reluctant.oracles.input_units import in_units
+from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.open import Target, opened_target
 
 # points (n, d) to slopes (n, k) of one margin, and the norm of what noise puts on a difference of two of them
@@ -95,7 +96,7 @@ def local_linearity(
     directions: int = 4,
     probes: int | None = 64,
     rng: Rng = 0,
-    **opening: Unpack[OpeningKeywords],
+    **opening: Unpack[InputsKeywords],
 ) -> LocalLinearity:
     """Measure how the gradient of the sign (or of the winning margin) changes around x.
 
@@ -120,7 +121,11 @@ def local_linearity(
         nearby = _Nearby.draw(start, toward, sizes, directions, generator)
         return nearby.compare(_known_slopes(target, toward), Domain())
     with opened_target(target, opening) as opened:
-        return _asked_linearity(opened, x, sizes, directions, probes, rng, generator)
+        scaled, units = in_units(opened)
+        if units is None or units.are_plain:
+            return _asked_linearity(opened, x, sizes, directions, probes, rng, generator)
+        start = units.reduced(checked_input(x, opened.dim, opened.facts.domain))
+        return _asked_linearity(scaled, start, sizes, directions, probes, rng, generator)
 
 
 def _asked_linearity(

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.facts import Bounds, Closeness, CopyError, CopyMethod, ErrorKind
+from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind
 from reluctant.domains import Domain
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
 from reluctant.verification import Verification
 
-CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
 
 

@@ -451,6 +451,9 @@ class ErrorKind(StrEnum):
     UNVERIFIED = "unverified"
 
 
+CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
+
+
 @dataclass(frozen=True)
 class CopyError:
     """Errors of a copy: the largest seen, at how many inputs, the typical one (rms).

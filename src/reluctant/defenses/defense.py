@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
@@ -295,12 +296,7 @@ class HonestCost:
     rows: int
 
     def __str__(self) -> str:
-        error = (
-            "other answers"
-            if np.isnan(self.rms_error)
-            else f"error {self.rms_error:.1e} rms, {self.max_error:.1e} at most, of the output's deviation"
-        )
-        return f"{error}; {self.agreement:.1%} of {self.rows} labels kept"
+        return str(Diagnosis("honest-cost" if np.isfinite(self.rms_error) else "other-answers", asdict(self)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

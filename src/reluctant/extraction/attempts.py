@@ -30,14 +30,15 @@ from reluctant.errors import (
     TargetError,
 )
 from reluctant.extraction.affine import Affine
-from reluctant.extraction.any_depth import AnyDepth
+from reluctant.extraction.any_depth import AnyDepth, DeepInBox
 from reluctant.extraction.any_position import AnyPosition
+from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.method import BIASES
-from reluctant.extraction.depth_two.scaffold import CROWD
+from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
@@ -98,7 +99,7 @@ def extract(
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         method: how to look for it; None takes the cheapest that verifies: two layers, three, any number. Where the
             target answers labels it is `FromLabels`.
-        labels: use nothing but two labels, one output at the threshold 0.5, as `FromLabels()` does.
+        labels: use nothing but labels, as `FromLabels()` does: the largest of several outputs, or one at 0.5.
         rng: seed of all random choices.
         attempts: how often it may be tried, with other random choices or the next method.
         seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
@@ -124,7 +125,7 @@ def extract(
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
-                fix="Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere.",
+                fix=INSIDE_FROM_LABELS if isinstance(method, FromLabels) else INSIDE,
             )  # fmt: skip
         target, units = in_units(opened)
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
@@ -133,6 +134,10 @@ def extract(
         return search.result(*ending).with_classes(run.oracle).in_inputs_of(units)
 
 
+INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
+INSIDE_FROM_LABELS = (
+    "Leave the domain out if the target answers everywhere. Inside it, rl.recover_span reads the span from labels."
+)
 HEALTH_LINES = 4
 WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
 
@@ -384,6 +389,8 @@ class Extraction:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
             if MAIN_PASS in self.run.spent() and self.stuck != WITNESS_CHECK:
                 return  # one hidden layer explains what lines show; what is missing is digits
+        if place.box is not None:
+            yield from self.methods_in_own_box()
         if not in_space or place.oracle.dim == 1:
             yield from repeat(DepthTwo())
         kinds = self.run.evidence["layers"] = look_for_layers(place.oracle, place.noise, self.rng)
@@ -397,6 +404,12 @@ class Extraction:
             yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
         yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
 
+    def methods_in_own_box(self) -> Iterator[Method]:
+        """One hidden layer again, unless creases bend; then several. A box of the user's own allows one alone."""
+        if self.stuck != STRAIGHT:
+            yield DepthTwo()
+        yield from repeat(DeepInBox())
+
     def methods_for_gradients(self, place: Place) -> Iterator[Method]:
         """One hidden layer; again, through inputs that spoke against the network before, if there are any."""
         again = 1 if place.oracle.facts.domain.is_space else 3  # a bound keeps lines from neurons of a corner
@@ -409,8 +422,10 @@ class Extraction:
 
     def methods_for_few_digits(self) -> Iterator[Method]:
         """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
-        while self.stuck not in (LAYERS, BIASES):
+        probes, most_probes = 0, 2  # one line may miss a neuron; two rarely do
+        while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
             yield FewDigits()
+            probes += self.stuck == PROBE
         yield from repeat(FewDigitsDeep())
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
@@ -562,7 +577,10 @@ def check_candidate(
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
     one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
-    worth = spent.asked if oracle.explained is None else max(spent.asked, FEW_ROWS)  # gradients say more than values
+    worth = spent.asked
+    if oracle.explained is not None:  # few rows say much; what so few can miss are narrow ridges of small networks
+        wide = sum(network.widths[1:-1]) > FEW_NEURONS
+        worth = max(worth, FEW_ROWS) if wide else max(worth, FEW_ROWS - 1)
     if candidate.precision is not None:
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
@@ -619,13 +637,13 @@ IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LA
 
 
 def labels_apart(place: Place, rng: np.random.Generator) -> bool:
-    """True if whole numbers that did not change along a few lines are two labels at other inputs. Cost: 64 rows."""
-    inputs, labels = 64, 2
+    """True if whole numbers that did not change along a few lines are a few labels at other inputs. Cost: 64 rows."""
+    inputs, most_labels = 64, 16
     if place.health.shape is not Shape.CONSTANT or not place.oracle.facts.domain.is_space or place.oracle.outputs > 1:
         return False
     with place.oracle.stage("look"):
         answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
-    return len(np.unique(answers)) == labels and are_whole_numbers(answers)
+    return 1 < len(np.unique(answers)) <= most_labels and are_whole_numbers(answers)
 
 
 def evidence_of_clipping(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -141,7 +141,7 @@ class Candidate:
     network: ReLUNetwork
     held_out: HeldOutRows | None = None
     certificate: Certificate | None = None
-    limits: Notes = field(default_factory=Notes)  # what the method cannot know
+    limits: Notes | None = None  # what the method cannot know
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
     verification: LabelVerification | None = None  # of a method that reads labels, and compares labels
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made

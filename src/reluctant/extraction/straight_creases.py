@@ -17,6 +17,7 @@ import numpy as np
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients, scan_lines
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.lines import BoolArray, IntArray, piece_ends
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 
@@ -199,10 +200,8 @@ class CreaseKinds:
         return self.creases > 0 and self.straight >= mostly_straight * self.creases
 
     def __str__(self) -> str:
-        if self.hopeless:
-            return f"{self.unresolved} stretches of a line could not be resolved: not made of linear pieces."
-        depth = "one hidden layer" if self.one_layer else "more than one hidden layer"
-        return f"{self.straight} of {self.creases} creases of a line go straight on: {depth}."
+        slug = "line-unresolved" if self.hopeless else "creases-followed"
+        return str(Diagnosis(slug, self.to_dict() | {"one_layer": self.one_layer}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

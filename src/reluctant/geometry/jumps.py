@@ -116,6 +116,11 @@ class _JumpSearch:
         """Rows at these positions."""
         return self.lines.points(np.zeros(len(t), dtype=np.intp), t)
 
+    def distance(self, t: FloatArray) -> FloatArray:
+        """From the origin (n,), of rows at these positions."""
+        origin, direction = self.lines.origins[0], self.lines.directions[0]
+        return np.sqrt(np.maximum(origin @ origin + 2 * t * (origin @ direction) + t**2, 0.0))
+
     def look(self, t: FloatArray) -> None:
         """Ask at these positions."""
         found = self.ask(self.points(t))
@@ -140,7 +145,7 @@ class _JumpSearch:
         """How far apart (n, m) the two affine functions of each interval are at its beginning; noise (n,) of that."""
         known = self.known
         slope, length = known.gradient @ self.lines.directions[0], np.diff(known.t)[:, None]
-        near = self.noise.values.at(np.linalg.norm(self.points(known.t), axis=1))
+        near = self.noise.values.at(self.distance(known.t))
         lost = self.noise.rounding * np.abs(slope[1:] * length).max(axis=1)  # of the way from one end to the other
         return known.value[:-1] - known.value[1:] + slope[1:] * length, np.hypot(near[1:], near[:-1]) + lost
 

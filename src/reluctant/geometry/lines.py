@@ -52,12 +52,14 @@ class Lines:
     high: FloatArray
 
     @classmethod
-    def random(cls, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0) -> Lines:
-        """Whole lines through Gaussian points of this scale, in random directions."""
+    def random(
+        cls, rng: np.random.Generator, n: int, dim: int, scale: float = 1.0, *, end: float = 2 * FAR_END
+    ) -> Lines:
+        """Lines through Gaussian points of this scale, in random directions; whole, or so many scales long."""
         directions = rng.standard_normal((n, dim))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         size = scale * float(np.sqrt(dim))
-        far = np.full(n, 2 * FAR_END * size)
+        far = np.full(n, end * size)
         return cls(scale * rng.standard_normal((n, dim)), directions, size, -far, far)
 
     @classmethod
@@ -398,6 +400,15 @@ class DistanceNoise:
     def at(self, distance: FloatArray) -> FloatArray:
         """Standard deviation of an answer at this distance."""
         return np.hypot(self.near, self.growth * np.abs(distance))
+
+
+def orthogonal_moves(basis: FloatArray, n: int, length: float, rng: np.random.Generator) -> FloatArray:
+    """Random steps (n, d) of this length, orthogonal to the rows of an orthonormal basis."""
+    moves = rng.standard_normal((n, basis.shape[1]))
+    for _ in range(2):  # twice is enough for orthogonality to rounding
+        moves -= (moves @ basis.T) @ basis
+        moves *= length / np.linalg.norm(moves, axis=1, keepdims=True)
+    return moves
 
 
 def piece_ends(t: FloatArray, scale: float) -> FloatArray:

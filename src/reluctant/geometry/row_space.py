@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.geometry.gradients import gradients
-from reluctant.geometry.lines import DistanceNoise, Frame
+from reluctant.geometry.lines import DistanceNoise, Frame, orthogonal_moves
 from reluctant.numerics import DOUBLE, FloatArray
 
 Ask = Callable[[FloatArray], FloatArray]
@@ -56,15 +56,6 @@ def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator
         quiet = 0
         failures = 0 if search.measure(*segment, max(fresh / less**failures, LEAST_FRESH)) else failures + 1
     return search.result()
-
-
-def orthogonal_moves(basis: FloatArray, n: int, length: float, rng: np.random.Generator) -> FloatArray:
-    """Random steps (n, d) of this length, orthogonal to the rows of an orthonormal basis."""
-    moves = rng.standard_normal((n, basis.shape[1]))
-    for _ in range(2):  # twice is enough for orthogonality to rounding
-        moves -= (moves @ basis.T) @ basis
-        moves *= length / np.linalg.norm(moves, axis=1, keepdims=True)
-    return moves
 
 
 def value_changes(ask: Ask, starts: FloatArray, moves: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -26,6 +26,7 @@ SCALES = (1.0, 0.1, 0.01)  # of these inputs: probabilities behind a link may sa
 MOST_WRONG = 1  # of them: a step may cross a crease
 COORDINATES = 12  # steps along single inputs, where gradients are something else
 SLOPE_ROUNDINGS = 2.0**12  # of the largest gradient
+AGREEING = 1e-4  # of a slope: large weights that cancel round by more than the answer shows
 LIKE = 0.7  # cosine between averages around an input and its gradient: other functions have none
 SAME = 1e-2  # of the answers: what creases on a step may change, where a kind is told from others
 DIVIDED = Remedy("divide-by-input", "open", {"explanation": "input-times-gradient"})
@@ -111,7 +112,7 @@ def _agree(found: Explained, rows: FloatArray, moves: FloatArray, change: FloatA
     lengths = np.linalg.norm(moves, axis=1, keepdims=True)
     slopes = np.linalg.norm(found.gradients, axis=2)
     inside = np.abs(found.values) + slopes * np.linalg.norm(rows, axis=1, keepdims=True)
-    allowed = DOUBLE.in_line * rounding * inside + SLOPE_ROUNDINGS * rounding * slopes * lengths
+    allowed = DOUBLE.in_line * rounding * inside + max(SLOPE_ROUNDINGS * rounding, AGREEING) * slopes * lengths
     predicted = np.einsum("nmd,nd->nm", found.gradients, moves)
     return np.asarray((np.abs(change - predicted) <= allowed).all(axis=1))
 

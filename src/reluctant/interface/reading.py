@@ -36,7 +36,7 @@ class ReadTarget:
 
     def evidence(self) -> dict[str, Any]:
         """For the result."""
-        return {"health": self.health, "link": self.link} | ({"percent": True} if self.percent else {})
+        return {"health": self.health, "found link": self.link} | ({"percent": True} if self.percent else {})
 
 
 def find_link(oracle: Counting, served: Interface, rng: np.random.Generator, lines: int) -> ReadTarget | None:

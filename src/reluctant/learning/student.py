@@ -37,6 +37,7 @@ from reluctant.messages.diagnosis import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind
+from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Clock, processor_time
 from reluctant.oracles.open import Target, opened_target
@@ -302,9 +303,16 @@ def train_student(
     clock, shapes = Clock(seconds), STUDENT_SHAPES if hidden is None else (tuple(hidden),)
     with opened_target(oracle, opening) as opened:
         given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
-        run = Run[None].begin(opened, "train", rng, None, clock=clock)
+        target, units = in_units(opened, given)
+        if units is None or units.are_plain:
+            target, units = opened, None
+        else:
+            given = None if given is None else units.reduced(given)
+            basis = None if basis is None else units.reduced_directions(basis)
+        run = Run[None].begin(target, "train", rng, None, clock=clock)
         trainer = _Trainer(run, eps, steps, as_generator(rng), whole)
-        return run.finish(lambda: trainer.go(rows, given, shapes, basis), trainer.result).with_classes(opened)
+        ended = run.finish(lambda: trainer.go(rows, given, shapes, basis), trainer.result)
+        return ended.with_classes(opened).in_inputs_of(units)
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,15 @@ OUTCOMES: Mapping[str, Entry] = {
         "span paper). From labels, a crease or flicker can look like a direction.",
         (Remedy("another-seed", "span", {"rng": None}), Remedy("own-inputs", "span", {"inputs": None})),
     ),
+    "output-space": Entry(
+        "The answers lie in an affine space with fewer dimensions than there are outputs.",
+        more="Its rank is the width of the last hidden layer, if its neurons were on where it was asked. Its basis "
+        "is the last matrix up to a square factor.",
+    ),
+    "outputs-full": Entry(
+        "The answers fill all dimensions of the output.",
+        more="The last hidden layer has at least as many neurons as there are outputs, or a curve stands behind it.",
+    ),
     "rank-unclear": Entry(
         "The number of directions that change the answers is unclear: noise hides the weakest of them.",
         "Answers with more digits may help.",
@@ -368,10 +377,6 @@ RUNS: Mapping[str, Entry] = {
     ),
     "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
-    "several-labels": Entry(
-        "The target answers {labels} different labels. From labels alone a network is recovered where there are two.",
-        example={"labels": 10},
-    ),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),
     "certain-answers": Entry("The answers are certain around this input, and do not change: there is no gradient."),
@@ -457,7 +462,7 @@ RUNS: Mapping[str, Entry] = {
         "tells apart appear as often as they are needed, so layers may be wider than the target's."
     ),
     "scale-of-labels": Entry(
-        "Labels leave a common positive scale open: hidden neurons have weights of norm one, output weights too. A "
+        "Labels leave open the scale of each neuron and of the output, and a function added to all classes. A "
         "neuron whose crease never meets the boundary shows in no label; it is part of the affine term."
     ),
     "span-asked": Entry(
@@ -474,6 +479,33 @@ RUNS: Mapping[str, Entry] = {
         "direction that matters on less than {boundary:.0%} of the boundary, or is less than {weakest:.0e} of its "
         "normals.",
         example={"region": 0.003, "boundary": 0.05, "weakest": 1e-6},
+    ),
+    "learned-accuracy": Entry(
+        "Relative square error {error:.1e} (between {low:.1e} and {high:.1e} with {confidence:.0%} confidence), from "
+        "{points} points, those near creases included.",
+        example={"error": 3e-9, "low": 1e-9, "high": 5e-9, "confidence": 0.95, "points": 4000},
+    ),
+    "creases-followed": Entry(
+        "{straight} of {creases} creases of a line go straight on: {layers_seen}.",
+        example={"straight": 12, "creases": 12, "one_layer": True},
+    ),
+    "line-unresolved": Entry(
+        "{unresolved} stretches of a line could not be resolved: not made of linear pieces.",
+        example={"unresolved": 40},
+    ),
+    "honest-cost": Entry(
+        "Honest users see an error of {rms_error:.1e} rms, {max_error:.1e} at most, of the output's deviation; "
+        "{agreement:.1%} of {rows} labels are kept.",
+        example={"rms_error": 3e-4, "max_error": 5e-4, "agreement": 0.99, "rows": 100},
+    ),
+    "other-answers": Entry(
+        "Honest users get other answers; {agreement:.1%} of {rows} labels are kept.",
+        example={"agreement": 0.99, "rows": 100},
+    ),
+    "obfuscation": Entry(
+        "{same_label:.2%} of {rows} obfuscated inputs keep their label; answers change by at most {largest_change:.1e} "
+        "of {size:.2g}. {invisible_share:.1%} of the directions are invisible.",
+        example={"same_label": 1.0, "rows": 100, "largest_change": 1e-12, "size": 3.0, "invisible_share": 0.6},
     ),
     "missed-bump": Entry(
         "A bump narrower than {width:.1g} could have been missed: {points:,} random points would have met a wider one, "

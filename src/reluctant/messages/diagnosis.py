@@ -344,6 +344,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "farther_out": _farther_out,
     "span_inputs": _span_inputs,
     "steep_bump": _steep_bump,
+    "layers_seen": lambda fields: "one hidden layer" if fields["one_layer"] else "more than one hidden layer",
     # of audits
     "saturation": lambda fields: ": its answers are certain there" if fields.get("saturates") else "",
     "inside_bounds": _inside_bounds,

@@ -79,6 +79,17 @@ class InputUnits:
             return domain
         return Domain(self.reduced(np.asarray(domain.low)), self.reduced(np.asarray(domain.high)))
 
+    def directions(self, basis: FloatArray) -> FloatArray:
+        """Orthonormal rows: the directions of x in which directions of z change.
+
+        A slope along z is one along x times the scale, so rows are divided by it.
+        """
+        return np.asarray(np.linalg.qr((basis / self.scale).T)[0].T)
+
+    def reduced_directions(self, basis: FloatArray) -> FloatArray:
+        """Orthonormal rows: directions of x as those of z."""
+        return np.asarray(np.linalg.qr((basis * self.scale).T)[0].T)
+
     def network(self, reduced: ReLUNetwork) -> ReLUNetwork:
         """A network of z as one of x: the same function of the target's own inputs."""
         return _with_inputs(reduced, 1 / self.scale, -self.centre / self.scale)
@@ -137,9 +148,12 @@ class Scaled(Wrapper):
         return Explained(found.values, found.gradients * self.units.scale)
 
 
-def in_units(opened: Counting) -> tuple[Counting, InputUnits | None]:
-    """The target in units of its inputs, counted in the same ledger; itself and None where nothing is known of them."""
-    facts = opened.facts
+def in_units(opened: Counting, inputs: FloatArray | None = None) -> tuple[Counting, InputUnits | None]:
+    """The target in units of its inputs, counted in the same ledger; itself and None where nothing is known of them.
+
+    inputs: rows that a verb was given, in the place of those that the target was opened with.
+    """
+    facts = opened.facts if inputs is None else replace(opened.facts, samples=inputs)
     units = InputUnits.of(facts)
     if facts.samples is None and units.are_plain:
         return opened, None

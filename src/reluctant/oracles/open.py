@@ -115,8 +115,7 @@ def open_oracle(
             and flip_sign read answers that a link made through that link, and say so.
         percent: the answers are probabilities in percent; they are divided by 100 before anything else.
         domain: (low, high) inside which the target may be asked.
-        inputs: rows (n, d) of the kind the target is for: extract, learn, verify, recover_span, check_health and audit
-            work where they are, in units of their columns.
+        inputs: rows (n, d) of the kind the target is for: every verb works where they are, in units of their columns.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
         timeout: seconds to wait for each call.

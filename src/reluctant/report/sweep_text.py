@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reluctant.audit.facts import CLOSE
 from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSpan, StandsFor, SweepFacts, Trial
 from reluctant.defenses.registry import defense_words
 from reluctant.report.numbers import UNKNOWN, count, percent, size
@@ -11,7 +12,6 @@ from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels
 from reluctant.results import Outcome
 
-CLOSE = 0.01  # of the answers' deviation, root mean square: a copy this good counts as one, verified or not
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more
 NO_METHOD = "no exact method here takes labels"
 NOT_TRAINED = "Training a copy on the defended answers was not tried, and may well succeed."

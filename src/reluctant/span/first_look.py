@@ -18,8 +18,7 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask
-from reluctant.geometry.lines import BoolArray
-from reluctant.geometry.row_space import orthogonal_moves
+from reluctant.geometry.lines import BoolArray, orthogonal_moves
 from reluctant.interface import Interface
 from reluctant.interface.health import examine
 from reluctant.messages import Diagnosis

@@ -6,7 +6,7 @@ the norm that is claimed: a neuron that is dead on the data may wake up far out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Unpack
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from reluctant.errors import InvalidInput
 from reluctant.geometry.boundary import are_whole_numbers, as_labels
+from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Kind
 from reluctant.oracles.keywords import OpeningKeywords
@@ -92,10 +93,8 @@ class Obfuscation:
     invisible_share: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.same_label:.2%} of {len(self.rows)} obfuscated inputs keep their label; answers change by at most "
-            f"{self.largest_change:.1e} of {self.size:.2g}. {self.invisible_share:.1%} of the directions are invisible."
-        )
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        return str(Diagnosis("obfuscation", numbers | {"rows": len(self.rows)}))
 
 
 def check_obfuscation(

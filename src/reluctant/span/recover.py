@@ -29,7 +29,7 @@ from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Rows
-from reluctant.oracles.input_units import checked_samples, in_units
+from reluctant.oracles.input_units import FEWEST_SAMPLES, checked_samples, in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
@@ -385,16 +385,22 @@ def recover_span(
     k + 50 rows.
     """
     with opened_target(oracle, opening, seconds) as opened:
-        target, units = in_units(opened)
-        if units is None:
+        rows = _rows_with_units(inputs, opened)
+        target, units = in_units(opened, rows)
+        if units is None or (units.are_plain and opened.facts.samples is None):
             return _recover(opened, labels, rng, fine, threshold, reach, inputs)
-        rows = checked_samples(inputs, opened.dim, opened.facts.domain)
         given = target.facts.samples if rows is None else units.reduced(rows)
         found = _recover(target, labels, rng, fine, threshold, reach, given)
-        # A slope along z is one along x times the scale: the rows of the span are divided by it. Small angles grow by
-        # no more than the ratio of the scales.
-        basis = np.linalg.qr((found.basis / units.scale).T)[0].T
+        # Small angles grow by no more than the ratio of the scales.
+        basis = units.directions(found.basis)
         return replace(found, subspace=Subspace(basis), angle=found.angle * units.scale.max() / units.scale.min())
+
+
+def _rows_with_units(inputs: ArrayLike | None, opened: Counting) -> FloatArray | None:
+    """Rows that say where inputs lie; None of too few, which are inputs to begin at and no more."""
+    if inputs is None or len(np.atleast_2d(np.asarray(inputs))) < FEWEST_SAMPLES:
+        return None
+    return checked_samples(inputs, opened.dim, opened.facts.domain)
 
 
 def _recover(

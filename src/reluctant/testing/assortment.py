@@ -223,9 +223,9 @@ class Specimen:
 
     @property
     def constant(self) -> bool:
-        """True if nothing but a constant shows at the scale of use."""
-        answers = self.network(self.inputs)
-        return bool(answers.std() <= 1e-12 * np.abs(answers).max())
+        """True if no output changes at the scale of use."""
+        answers = self.network(self.inputs).reshape(POINTS, -1)
+        return bool((answers.std(axis=0) <= 1e-12 * np.abs(answers).max()).all())
 
     def truth(self) -> ReLUNetwork:
         """The network that is asked, in float64: of unit deviation where answers are rounded."""

@@ -30,7 +30,8 @@ class LabelVerification:
 
     boundary_error: smallest step off the predicted boundary, in typical inputs, at which every label was right;
     infinite if some were wrong at every step. tol: the largest that counts as right. points: of the boundary, with an
-    answer from both sides at that step. undecided: other points of it, too close to another boundary of the network.
+    answer from both sides at that step. pairs: of classes that meet at these. undecided: other points of it, too close
+    to another boundary of the network.
     wrong: points at the step below, 0 at the last. inputs, wrong_inputs: random ones, and those of another label.
     share: part of the boundary that may be off by more. untested: neurons whose crease was not seen to meet it.
     """
@@ -39,6 +40,7 @@ class LabelVerification:
     boundary_error: float
     tol: float
     points: int
+    pairs: int
     undecided: int
     wrong: int
     inputs: int
@@ -56,11 +58,12 @@ class LabelVerification:
             if np.isfinite(self.boundary_error)
             else f"labels beside the boundary are wrong at {self.wrong} of {self.points} points"
         )
+        pairs = f" {self.pairs} pairs of classes meet there." if self.pairs > 1 else ""
         undecided = f" {self.undecided} more points are too close to another boundary." if self.undecided else ""
         return (
             f"The network {verdict} with the target's labels: {within}, and {self.wrong_inputs} of {self.inputs} "
             f"random inputs have another label. With {self.confidence:.0%} confidence less than {self.share:.1%} of "
-            f"the boundary is off by more.{untested}{undecided}"
+            f"the boundary is off by more.{pairs}{untested}{undecided}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,21 +79,29 @@ def classes(network: ReLUNetwork, rows: FloatArray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PredictedBoundary:
-    """Points (n, d) of a network's boundary with unit normals (n, d), and the network's distance from it elsewhere."""
+    """Points (n, d) of a network's boundary with unit normals (n, d), and the two classes (n, 2) that meet at each."""
 
     network: ReLUNetwork
     points: FloatArray
     normals: FloatArray
+    pairs: np.ndarray
+
+    @classmethod
+    def none(cls, network: ReLUNetwork) -> PredictedBoundary:
+        """No points."""
+        rows = np.empty((0, network.dim))
+        return cls(network, rows, rows, np.empty((0, 2), dtype=int))
 
     def __len__(self) -> int:
         return len(self.points)
 
     def __add__(self, other: PredictedBoundary) -> PredictedBoundary:
-        points, normals = ((self.points, other.points), (self.normals, other.normals))
-        return PredictedBoundary(self.network, np.concatenate(points), np.concatenate(normals))
+        both = self, other
+        points, normals = np.concatenate([x.points for x in both]), np.concatenate([x.normals for x in both])
+        return PredictedBoundary(self.network, points, normals, np.concatenate([x.pairs for x in both]))
 
     def __getitem__(self, which: np.ndarray) -> PredictedBoundary:
-        return PredictedBoundary(self.network, self.points[which], self.normals[which])
+        return PredictedBoundary(self.network, self.points[which], self.normals[which], self.pairs[which])
 
     @classmethod
     def between(cls, network: ReLUNetwork, first: FloatArray, second: FloatArray) -> PredictedBoundary:
@@ -113,7 +124,16 @@ class PredictedBoundary:
         normals = pair_slopes(network, points, one, other)
         length = np.linalg.norm(normals, axis=1)
         sound = length > DOUBLE.tiny
-        return cls(network, points[sound], normals[sound] / length[sound, None])
+        pairs = np.sort(np.stack([one, other], axis=1), axis=1)
+        return cls(network, points[sound], normals[sound] / length[sound, None], pairs[sound])
+
+    def of_rare_pairs(self, first: int, each: int) -> np.ndarray:
+        """Points beyond the first ones, so that there are so many of every pair of classes."""
+        chosen: list[int] = []
+        for pair in np.unique(self.pairs, axis=0):
+            mine = np.flatnonzero((self.pairs == pair).all(axis=1))
+            chosen += list(mine[mine >= first][: max(each - int((mine < first).sum()), 0)])
+        return np.array(chosen, dtype=int)
 
 
 def pair_slopes(network: ReLUNetwork, points: FloatArray, one: np.ndarray, other: np.ndarray) -> FloatArray:
@@ -131,7 +151,7 @@ def beside_creases(network: ReLUNetwork, draw: Draw, aside: float, pairs: int) -
     On a crease, two inputs of different label have a boundary point between them; it is moved aside to both sides and
     back onto the boundary.
     """
-    found, untested = PredictedBoundary(network, *np.empty((2, 0, network.dim))), 0
+    found, untested = PredictedBoundary.none(network), 0
     if network.depth != 2:
         return found, 0
     for normal, offset in zip(*network.hyperplanes(), strict=True):
@@ -139,7 +159,7 @@ def beside_creases(network: ReLUNetwork, draw: Draw, aside: float, pairs: int) -
             continue
         first, second = ((x - np.outer(x @ normal + offset, normal)) for x in (draw(pairs), draw(pairs)))
         on = PredictedBoundary.between(network, first, second)
-        near = PredictedBoundary(network, *np.empty((2, 0, network.dim)))
+        near = PredictedBoundary.none(network)
         for side in (aside, -aside):
             start = on.points + side * normal
             far = 8 * aside * on.normals
@@ -161,24 +181,27 @@ def check_labels(
         label_of: class numbers of answers (n, 1), as the network counts them.
         tol: largest boundary error, in typical inputs, that counts as right.
         finest: steps below this, in typical inputs, are within the rounding of the target.
-        points, inputs: how many are compared, at each of two scales; besides four at each crease.
+        points, inputs: how many are compared, at each of two scales; besides four at each crease, and two of every
+            pair of classes that meet.
 
     Where most boundary points lie too close to another boundary to be asked, nothing counts as right.
 
     Cost: about 4 rows a boundary point and 2 an input.
     """
-    before, part = oracle.queries, 4
+    before, part, each_pair = oracle.queries, 4, 2
     steps = [step for step in LADDER if step >= finest]
     with oracle.stage("verify"):
         rows = np.concatenate([draw(inputs), 3 * draw(inputs)])
         decided = _clear_of_boundary(network, rows, steps[-1] * size)
         wrong_inputs = int((label_of(oracle.query(rows[decided])) != classes(network, rows[decided])).sum())
-        boundary = PredictedBoundary(network, *np.empty((2, 0, network.dim)))
+        boundary = others = PredictedBoundary.none(network)
         for scale in (1.0, 3.0):
             first, second = scale * draw(8 * points), scale * draw(8 * points)
             found = PredictedBoundary.between(network, first, second)
             boundary += found[np.arange(len(found))[:points]]
-        random_points = len(boundary)  # the points beside creases are chosen, and say nothing of shares
+            others += found[found.of_rare_pairs(points, each_pair)]
+        random_points = len(boundary)  # other points are chosen, and say nothing of shares
+        boundary += others
         near, untested = beside_creases(network, draw, 1e-2 * size, pairs=16)
         boundary += near
         error, wrong, seen = np.inf, 0, np.zeros(len(boundary), dtype=bool)
@@ -194,10 +217,12 @@ def check_labels(
                 if _wrong_beside(oracle, boundary[some], step * size, label_of)[0].any():
                     error = np.inf
     most_seen = 2 * seen.sum() > len(boundary)
-    right = bool(most_seen and error <= tol and not wrong_inputs)
     return LabelVerification(
-        right, float(error), tol, int(seen.sum()), int((~seen).sum()), wrong, int(decided.sum()), wrong_inputs,
-        RULE_OF_THREE / max(int(seen[:random_points].sum()), 1), CONFIDENCE, untested, oracle.queries - before,
+        ok=bool(most_seen and error <= tol and not wrong_inputs), boundary_error=float(error), tol=tol,
+        points=int(seen.sum()), pairs=len(np.unique(boundary[seen].pairs, axis=0)), undecided=int((~seen).sum()),
+        wrong=wrong, inputs=int(decided.sum()), wrong_inputs=wrong_inputs,
+        share=RULE_OF_THREE / max(int(seen[:random_points].sum()), 1), confidence=CONFIDENCE, untested=untested,
+        queries=oracle.queries - before,
     )  # fmt: skip
 
 

@@ -79,8 +79,10 @@ class CarriedPrecision(Precision):
 def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
     """How large roundings of every sum and product are at the outputs (n, m), up to a factor.
 
-    Variances of independent relative errors are carried from layer to layer; those of a neuron that is off end there.
+    Variances of independent relative errors are carried from layer to layer; those of a neuron that is off end there,
+    unless it is so little off that roundings turn it on.
     """
+    turned_on = 2.0**-20  # of the size of roundings: eight of float32
     values, variances = rows, (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)
     for depth, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         squares = w**2
@@ -88,8 +90,8 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
         inside = variances @ squares.T if depth == 0 else (variances + values**2) @ squares.T
         variances, values = inside + sums**2, sums
         if depth < network.depth - 1:
-            on = sums > 0
-            variances, values = variances * on, sums * on
+            variances = np.where(sums > -turned_on * np.sqrt(variances), variances, 0.0)
+            values = np.maximum(sums, 0.0)
     if network.skip is not None:
         variances = variances + rows**2 @ (network.skip**2).T
     return np.asarray(np.sqrt(variances))

@@ -8,10 +8,19 @@ from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
+from reluctant.extraction.deep_few_digits import two_layers as fits
+from reluctant.extraction.deep_few_digits.asked import Asked
+from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
+from reluctant.extraction.deep_few_digits.frame_fit import CarriedNoise, FittedFrame
+from reluctant.extraction.deep_few_digits.missing_neurons import second_from_left
+from reluctant.extraction.deep_few_digits.orthant import Orthant
+from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers, without_past_term
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.few_digits.incomplete_lines import bent_share, read_incomplete_line
 from reluctant.extraction.few_digits.view import look_from
+from reluctant.geometry import Frame
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.testing import planted
 from reluctant.verification.precision import rounding_sizes
@@ -68,8 +77,12 @@ def two_layers(rng: np.random.Generator, *, past: bool = False) -> TwoLayers:
     return TwoLayers(*parts, rng.standard_normal((2, 4)) if past else None)
 
 
+@pytest.mark.parametrize("most_dense", [fits.MOST_DENSE, 10])
 @pytest.mark.parametrize("past", [False, True])
-def test_the_fit_comes_from_a_percent_to_the_noise(past: bool) -> None:
+def test_the_fit_comes_from_a_percent_to_the_noise(
+    past: bool, most_dense: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fits, "MOST_DENSE", most_dense)
     rng = np.random.default_rng(1)
     true, y, noise = two_layers(rng, past=past), rng.standard_normal((400, 6)), 1e-7
     start = true.moved(1e-2 * rng.standard_normal(true.parameters))
@@ -102,3 +115,73 @@ def test_roundings_carried_through_a_network_are_those_of_float32() -> None:
         ratios.append(np.sqrt(np.mean(((target(rows) - true(rows)) / rounding_sizes(true, rows)) ** 2)))
     assert max(ratios) < 1.6 * min(ratios)
     assert max(ratios) < np.finfo(np.float32).eps
+
+
+def test_roundings_turn_a_neuron_on_at_its_crease() -> None:
+    """A neuron of large output that is off by less than roundings: answers there have all of its noise."""
+    (w, v, a), biases = (network := planted((30, 20, 10, 1), 4, bias=0.5)).weights, network.biases
+    target, true = in_float32(ReLUNetwork([w, v, a * np.where(np.arange(10) == 3, 1e4, 1.0)], biases))
+    (w, v, _), (b, c, _) = true.weights, true.biases
+    x = np.random.default_rng(5).standard_normal((600, 30))
+    for _ in range(8):
+        z = x @ w.T + b
+        normal = (v[3] * (z > 0)) @ w
+        x = x - ((np.maximum(z, 0) @ v[3] + c[3]) / (normal**2).sum(axis=1))[:, None] * normal
+    rows = x.astype(np.float32).astype(np.float64)
+    left = (target(rows) - true(rows)) / rounding_sizes(true, rows)
+    assert np.abs(left).max() < 15 * np.finfo(np.float32).eps
+
+
+def test_unexplained_answers_agree_on_the_neuron_that_is_missing() -> None:
+    rng, noise = np.random.default_rng(6), 1e-7
+    true, y = two_layers(rng), rng.standard_normal((2000, 6))
+    answers = Weighed(y, true(y) + noise * rng.standard_normal((2000, 2)), np.full((2000, 2), noise))
+    known = TwoLayers(true.w, true.b, true.v[:2], true.c[:2], true.a[:, :2], true.e)
+    found = second_from_left(known, answers, rng)
+    assert found is not None
+    row, wanted = (np.append(part.v[-1], part.c[-1]) for part in (found, true))
+    np.testing.assert_allclose(row / np.linalg.norm(row), wanted / np.linalg.norm(wanted), atol=1e-2)
+    assert second_from_left(true, answers, rng) is None
+
+
+def in_a_frame(widths: tuple[int, ...], size: int, wide: float = 1.0) -> tuple[Asked, Frame, TwoLayers, ReLUNetwork]:
+    """A float32 target, a frame of its inputs, and the target in there; weights outside the frame are `wide`."""
+    rng = np.random.default_rng(7)
+    frame = Frame(np.zeros(widths[0]), np.linalg.qr(rng.standard_normal((widths[0], size)))[0].T)
+    network = planted(widths, 8, bias=0.5)
+    w = network.weights[0]
+    inside = w @ frame.basis.T @ frame.basis
+    network = ReLUNetwork([inside + wide * (w - inside), *network.weights[1:]], network.biases)
+    target, true = in_float32(network)
+    view = look_from(rl.open_oracle(target, dim=widths[0]), 1.0, rng)
+    asked = Asked(view, rng)
+    (w, v, a), (b, c, e) = true.weights, true.biases
+    unit = asked.unit * view.units
+    return asked, frame, TwoLayers(w @ frame.basis.T, b, v, c, a / unit[:, None], e / unit), true
+
+
+def test_noise_where_the_first_layer_is_on_is_measured_there() -> None:
+    """In many dimensions these inputs are short, and their answers large: noise by the input's length is too little."""
+    asked, frame, network, _ = in_a_frame((784, 12, 8, 1), 19)
+    orthant = Orthant(asked, FirstLayer(frame, network.w, network.b, 0.0, 0.0))
+    rows = orthant.search(quiet=12, most=24)
+    squares = np.concatenate([np.ravel(s.reading.mean_squares()) for s in orthant.segments if s.reading.mean_squares()])
+    assert np.median(squares) < 2
+    assert len(rows) >= 6
+    assert len(asked) < 24 * 120
+
+
+def test_directions_of_large_weights_are_measured_with_shorter_steps() -> None:
+    asked, frame, network, true = in_a_frame((14, 6, 5, 1), 10, wide=8.0)
+    found = extend_to_all(asked, FittedFrame(frame, network, CarriedNoise(1e-7)))
+    w = true.weights[0]
+    np.testing.assert_allclose(found.network.w @ found.frame.basis, w, atol=1e-3 * np.abs(w).max())
+
+
+def test_two_lines_that_do_not_explain_points_beside_them_lead_to_two_layers() -> None:
+    true = planted((64, 32, 16, 1), 20)
+    unit = float(true(np.random.default_rng(0).standard_normal((1000, 64))).std())
+    target = rl.open_oracle(lambda x: np.round(true(x) / unit, 4), dim=64, budget=4000)
+    tried = rl.extract(target, rng=20).evidence["attempts"].entries
+    assert [(attempt.method, attempt.stage) for attempt in tried[:2]] == [("FewDigits", "probe")] * 2
+    assert tried[2].method == "FewDigitsDeep"

@@ -88,8 +88,10 @@ class KinkStore:
     """All lines scanned so far. Numbers of kinks stay the same when lines are added."""
 
     def __init__(
-        self, ask: Callable[[FloatArray], FloatArray], dim: int, noise: DistanceNoise, rng: np.random.Generator
-    ) -> None:
+        self, ask: Callable[[FloatArray], FloatArray], dim: int, noise: DistanceNoise, rng: np.random.Generator,
+        lines_end: float | None = None,
+    ) -> None:  # fmt: skip
+        self.lines_end = lines_end  # in units of the scale, None of whole lines
         self.ask, self.dim, self.noise, self.rng = ask, dim, noise, rng
         self.scale = float(np.sqrt(dim))
         self.lines = 0
@@ -116,7 +118,8 @@ class KinkStore:
 
     def scan_random(self, count: int) -> None:
         """Scan random lines through the scale of use."""
-        self.scan(Lines.random(self.rng, count, self.dim))
+        ends = {} if self.lines_end is None else {"end": self.lines_end}
+        self.scan(Lines.random(self.rng, count, self.dim, **ends))
 
     def _keep(self, lines: Lines, line: int, scan: Scan) -> None:
         here = scan.creases.line == line

@@ -42,6 +42,7 @@ class AnyDepth(Method):
         search: how long the search for layers goes on.
         completion: when the layers are complete.
         fit_rounds: how often all parameters are fitted, each time to the rows besides that the last fit missed.
+        lines_end: how far lines go, in typical inputs; None for as far as there are creases.
     """
 
     needs_space: ClassVar[bool] = True
@@ -51,6 +52,7 @@ class AnyDepth(Method):
     search: LayerLimits = field(default_factory=LayerLimits)
     completion: Completion = field(default_factory=Completion)
     fit_rounds: int = 4
+    lines_end: float | None = None
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("many_inputs", "fit_rounds"))
@@ -62,7 +64,7 @@ class AnyDepth(Method):
         frame = _frame(oracle, noise, rng, self.many_inputs)
         memory = Memory()
         ask = memory.listening(lambda rows: oracle.query(frame.points(rows)))
-        store = KinkStore(ask, len(frame.basis), noise, rng)
+        store = KinkStore(ask, len(frame.basis), noise, rng, self.lines_end)
         with oracle.stage("lines"):
             store.scan_random(self.first_lines)
         if not len(store.kinks):

@@ -107,10 +107,7 @@ class Accuracy:
     variance: float  # of that output
 
     def __str__(self) -> str:
-        return (
-            f"Relative square error {self.error:.1e} (between {self.low:.1e} and {self.high:.1e} with "
-            f"{self.confidence:.0%} confidence), from {self.points} points, those near creases included."
-        )
+        return str(Diagnosis("learned-accuracy", asdict(self)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

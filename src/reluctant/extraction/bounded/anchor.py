@@ -248,6 +248,9 @@ class Bounded:
         check_settings(self, may_be_zero=("missing",))
 
 
+BOUNDED = Bounded()  # as it is where nothing else is asked for
+
+
 @dataclass(frozen=True)
 class BoundedTarget:
     """What all stages share. `spread` is the deviation of the answers, the unit of errors."""
@@ -257,7 +260,7 @@ class BoundedTarget:
     rng: np.random.Generator
     scale: float
     spread: float = 1.0
-    settings: Bounded = Bounded()
+    settings: Bounded = BOUNDED
 
     @classmethod
     def of(
@@ -265,7 +268,7 @@ class BoundedTarget:
     ) -> BoundedTarget:
         """Before anything was asked."""
         scale = domain_scale(oracle.facts.domain, oracle.dim)
-        return cls(oracle, noise, rng, scale, settings=settings or Bounded())
+        return cls(oracle, noise, rng, scale, settings=settings or BOUNDED)
 
     @property
     def domain(self) -> Domain:

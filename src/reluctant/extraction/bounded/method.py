@@ -39,6 +39,8 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
+STRAIGHT = "straight"  # the stage that tells one hidden layer from several
+
 
 def recover_inside(
     oracle: Counting,
@@ -106,12 +108,12 @@ def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
     points = np.array([place for place in places if place is not None])
     normals = known.weights[neurons] / np.linalg.norm(known.weights[neurons], axis=1, keepdims=True)
     reach = np.full(len(points), crossing_reach * inside.scale)
-    with inside.oracle.stage("straight", expected=4 * len(points)):
+    with inside.oracle.stage(STRAIGHT, expected=4 * len(points)):
         seen = cross(inside.ask, points, normals, reach, inside.noise)
     missing = int((~seen.critical).sum())
     if missing > inside.settings.missing:
         raise StageFailed(
-            "straight", "creases that bend: there is another hidden layer", number=missing,
+            STRAIGHT, "creases that bend: there is another hidden layer", number=missing,
             limit=inside.settings.missing, partial=known.network(),
         )  # fmt: skip
 

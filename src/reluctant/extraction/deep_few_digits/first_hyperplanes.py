@@ -132,7 +132,7 @@ class SmallFrame:
             return []
         beside, middles, lengths = reading.around(reading.kinks)
         points, steps = self.frame.points(line.at(middles)), GRADIENT_STEP * lengths * line.size
-        slopes, sds = central_gradients(self.asked, points, self.frame.basis, steps[:, None])
+        slopes, sds = central_gradients(self.asked.ask, points, self.frame.basis, steps[:, None])
         place = {run: i for i, run in enumerate(beside)}
         for kink in reading.kinks:
             pair = [place[kink.left], place[kink.right]]
@@ -227,7 +227,7 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
         steps += list(ROW_STEP * kink.lengths / 2 * line.size)
     with asked.view.oracle.stage("rows"):
         slopes, sds = central_gradients(
-            asked, small.frame.points(np.array(points)), frame.basis, np.array(steps)[:, None]
+            asked.ask, small.frame.points(np.array(points)), frame.basis, np.array(steps)[:, None]
         )
     w, b = np.zeros((len(planes), size)), np.zeros(len(planes))
     for j, plane in enumerate(planes):

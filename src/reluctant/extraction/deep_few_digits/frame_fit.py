@@ -10,9 +10,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.extraction.deep_few_digits.asked import Asked
+from reluctant.extraction.deep_few_digits.asked import Asked, scatter
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
-from reluctant.extraction.deep_few_digits.missing_neurons import EXPLAINED, UNEXPLAINED, find_missing, with_missing
+from reluctant.extraction.deep_few_digits.missing_neurons import (
+    EXPLAINED,
+    UNEXPLAINED,
+    find_missing,
+    second_from_left,
+    with_missing,
+)
 from reluctant.extraction.deep_few_digits.orthant import SecondRow
 from reluctant.extraction.deep_few_digits.two_layers import (
     TwoLayers,
@@ -51,22 +57,13 @@ class CarriedNoise:
 
 def measured_noise(asked: Asked, frame: Frame, network: TwoLayers, calibration: float) -> CarriedNoise:
     """From short lines in the frame. Cost: 256 rows where noise grows with the answers, else none."""
-    lines, points, spacing = 32, 8, 1e-3
+    lines = 32
     if not asked.grows:
         return CarriedNoise()
     rng, k = asked.rng, len(frame.basis)
     centres = random_coordinates(asked, frame, lines)
     ways = rng.standard_normal((lines, k)) * np.sqrt(asked.view.dim / k)
-    places = spacing * (np.arange(points) + rng.uniform(-0.3, 0.3, (lines, points)))
-    y = (centres[:, None] + places[:, :, None] * ways[:, None]).reshape(-1, k)
-    with asked.view.oracle.stage("noise"):
-        rows, answers = asked.fresh(frame.points(y))
-    y = ((rows - frame.origin) @ frame.basis.T).reshape(lines, points, k)
-    t = (y - centres[:, None]) @ ways[:, :, None] / (ways**2).sum(axis=1)[:, None, None]
-    f = (answers / asked.unit).reshape(lines, points, -1)
-    t, f = t - t.mean(axis=1, keepdims=True), f - f.mean(axis=1, keepdims=True)
-    left = f - t * (t * f).sum(axis=1, keepdims=True) / (t**2).sum(axis=1, keepdims=True)
-    sd = np.sqrt((left**2).sum(axis=1) / (points - 2))
+    sd = scatter(asked, frame.points(centres), ways @ frame.basis)
     return CarriedNoise(calibration * float(np.median(sd / rounding_sizes(network.network(), centres))))
 
 
@@ -108,6 +105,7 @@ class FittedFrame:
 
 
 FIT_ROUNDS = 8
+MOST_PRODUCTS = 1e7  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
 FIT_CHI = 3.0  # root mean square of what is left, in deviations: above, the structure is wrong
 
 
@@ -116,19 +114,23 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
 
     calibration: noise over the length of a piece, over that of short lines.
     """
-    past_gone, worse = 0.02, 2.0
+    past_gone, worse, most_placing = 0.02, 2.0, 2
     frame, rng, m = layer.frame, asked.rng, asked.outputs
     with asked.view.oracle.stage("frame"):
         parameters = layer.w.size + len(rows) * (len(layer.b) + m)
         random = int(1.5 * parameters / asked.answers_a_row) + 200
         asked.ask(frame.points(random_coordinates(asked, frame, random)))
     fitted = FittedFrame(frame, _with_outputs(asked, layer, rows), CarriedNoise())
-    chi, known = np.inf, fitted
+    chi, known, placing = np.inf, fitted, 0
     for turn in range(FIT_ROUNDS):
         answers = fitted.answers(asked)
-        most = int(3 * fitted.network.parameters / asked.answers_a_row) + 600
+        parameters = fitted.network.parameters
+        most = int(3 * parameters / asked.answers_a_row) + 600
+        if m > 1:
+            most = max(most, int(MOST_PRODUCTS / parameters))
         some = answers.chosen(_some(np.abs(answers.left_by(fitted.network)).max(axis=1), random, most, rng))
-        network = fit_two_layers(fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=3.0)
+        enough = 0.0 if placing else 3.0
+        network = fit_two_layers(fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=enough)
         network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
         if network.s is not None:
             turned, left = without_past_term(network)
@@ -136,6 +138,8 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
                 network = fit_two_layers(replace(turned, s=None), some, rng, huber=ROBUST, steps=8, damping=1e-6)
         fitted = FittedFrame(frame, network, measured_noise(asked, frame, network, calibration))
         chi = _chi(asked, fitted)
+        if chi < FIT_CHI:
+            fitted = replace(fitted, noise=fitted.noise.times(_inner_size(asked, fitted)))
         if turn and chi > worse * (before := _chi(asked, known)):  # the neurons that were added led astray
             fitted, chi = known, before
         known, answers = fitted, fitted.answers(asked)
@@ -148,6 +152,14 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
         hopeless = np.median(np.abs(left_over)) > 20  # not a neuron that is missing
         if hopeless or turn + 1 == FIT_ROUNDS:
             break
+        if chi < FIT_CHI and placing < most_placing:  # as above: a neuron that is missing leaves far more
+            placing += 1
+            continue
+        placing = 0
+        more = second_from_left(fitted.network, answers, rng)
+        if more is not None:
+            fitted = replace(fitted, network=more)
+            continue
         missing = find_missing(asked, frame, fitted.network, answers)
         if missing:
             explained = answers.y[largest < EXPLAINED + 1]
@@ -171,6 +183,12 @@ def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> Two
     return TwoLayers(layer.w, layer.b, v, c, a, e, s)
 
 
+def _inner_size(asked: Asked, fitted: FittedFrame) -> float:
+    """Root mean square of what explained answers leave: short lines measure too little of the noise."""
+    left = fitted.answers(asked).left_by(fitted.network)
+    return float(np.sqrt(np.mean(left[np.abs(left).max(axis=1) < UNEXPLAINED] ** 2)))
+
+
 def _chi(asked: Asked, fitted: FittedFrame) -> float:
     """Root mean square of what all answers in the frame leave."""
     return float(np.sqrt(np.mean(fitted.answers(asked).left_by(fitted.network) ** 2)))
@@ -183,7 +201,9 @@ def _some(left: FloatArray, newest: int, most: int, rng: np.random.Generator) ->
         return np.arange(n)
     first = n - min(newest, most)
     older = rng.permutation(first)
-    bad = older[left[older] > UNEXPLAINED][: int(unexplained_share * most)]
+    bad = older[left[older] > UNEXPLAINED]
+    if len(bad) > unexplained_share * n:
+        bad = bad[: int(unexplained_share * most)]
     others = np.setdiff1d(older, bad, assume_unique=True)
     others = rng.permutation(others)[: max(most - (n - first) - len(bad), 0)]
     return np.sort(np.concatenate([bad, others, np.arange(first, n)]))

@@ -124,7 +124,7 @@ def _with_normals(residual: _Residual, kinks: list[_Departure]) -> list[MissingK
         return []
     frame, network, found = residual.frame, residual.network, []
     beyond, steps = np.array([kink.beyond for kink in kinks]), 0.35 * np.array([kink.length for kink in kinks])
-    slopes, sds = central_gradients(residual, frame.points(beyond), frame.basis, steps[:, None])
+    slopes, sds = central_gradients(residual.ask, frame.points(beyond), frame.basis, steps[:, None])
     for kink, slope, sd in zip(kinks, slopes, sds, strict=True):
         normal, a, left = rank_one(slope.T)
         size = float(np.linalg.norm(a))
@@ -140,6 +140,67 @@ def _with_normals(residual: _Residual, kinks: list[_Departure]) -> list[MissingK
         outside = float(np.linalg.norm(network.w[active].T @ some - normal))
         found.append(MissingKink(kink.y, kink.beyond, size * normal, a / size, active, weights, outside, error))
     return found
+
+
+CONSENSUS_TRIES = 30
+
+
+def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Generator) -> TwoLayers | None:
+    """The network with a neuron of the second layer that most unexplained answers agree on, or None. Cost: no rows.
+
+    Where the missing neuron is on, what is left is a (v · z + c), linear in the values z of the first layer, whatever
+    state this is in. Answers near one of them begin; those that agree join.
+    """
+    digits, fewest_share, much_beyond, rank_one_left = 1e-2, 0.2, 4, 0.05  # a start for the fit needs two digits
+    digits_left, most_spoilt = 0.1, 0.01  # of what was left, where the neuron explains it; and of explained answers
+    left = -answers.left_by(network)
+    sizes = np.abs(left).max(axis=1)
+    good = sizes < EXPLAINED
+    # What a missing neuron leaves is far larger than what the others leave because it is missing.
+    outstanding = np.sqrt(UNEXPLAINED * max(UNEXPLAINED, sizes.max()))
+    bad = np.flatnonzero(sizes > outstanding)
+    hidden = np.maximum(network.states(answers.y)[0], 0)
+    known = np.flatnonzero((hidden[bad] > 0).sum(axis=0) >= 2)
+    columns = np.column_stack([hidden[bad][:, known], np.ones(len(bad))])
+    unknown = columns.shape[1]
+    if len(bad) < 2 * unknown:
+        return None
+    f, sd = (left * answers.sd)[bad], answers.sd[bad]
+    scale = np.maximum(columns.std(axis=0), 1e-12 * np.abs(columns).max(initial=1.0))
+    scale[-1] = 1.0
+    best, joined, most = None, bad, max(int(fewest_share * len(bad)), unknown + much_beyond)
+    for first in rng.choice(bad.size, min(CONSENSUS_TRIES, len(bad)), replace=False):
+        apart = np.linalg.norm((columns - columns[first]) / scale, axis=1)
+        inside = np.argsort(apart)[: unknown + much_beyond]
+        row: FloatArray = np.zeros((unknown, f.shape[1]))
+        for _ in range(6):
+            row = _weighted_solution(columns[inside] / scale, f[inside], sd[inside]) / scale[:, None]
+            now = np.flatnonzero(np.abs(columns @ row - f).max(axis=1) < digits * np.abs(f).max(axis=1))
+            if len(now) < unknown or np.array_equal(now, inside):
+                break
+            inside = now
+        if len(now) > most:
+            best, joined, most = row, now, len(now)
+    if best is None:
+        return None
+    direction, a, outside = rank_one(best.T * 1.0)
+    if outside > rank_one_left * np.linalg.norm(a):
+        return None
+    if np.median(columns @ direction) < 0:
+        direction, a = -direction, -a
+    shown = np.append((columns[joined, :-1] > 0).sum(axis=0) >= 2, True)
+    v, open_ = np.zeros(len(network.b)), np.ones(len(network.b), dtype=bool)
+    v[known[shown[:-1]]], open_[known[shown[:-1]]] = direction[:-1][shown[:-1]], False
+    found = _with_row(network, v, float(direction[-1]), a, open_, hidden[good])
+    now_left = np.abs(answers.left_by(found)).max(axis=1)
+    still, spoilt = now_left[bad] > digits_left * sizes[bad], now_left[good] > outstanding
+    return found if still.mean() < 1 - fewest_share and spoilt.mean() < most_spoilt else None
+
+
+def _weighted_solution(columns: FloatArray, f: FloatArray, sd: FloatArray) -> FloatArray:
+    """Least squares (k, m) of each output by its own noise, taken as one for all: the largest."""
+    weight = 1 / sd.max(axis=1)[:, None]
+    return np.asarray(np.linalg.lstsq(columns * weight, f * weight, rcond=1e-12)[0])
 
 
 def with_missing(network: TwoLayers, kinks: list[MissingKink], explained: FloatArray) -> TwoLayers:
@@ -185,21 +246,32 @@ def _group_weights(group: list[MissingKink]) -> FloatArray:
 
 
 def _with_second(added: TwoLayers, network: TwoLayers, group: list[MissingKink], explained: FloatArray) -> TwoLayers:
-    """One more neuron of the second layer. Weights that no kink shows keep it off where nothing is missing."""
-    often = 0.02  # of explained answers: a neuron that is on for more of them cannot be right
+    """One more neuron of the second layer."""
     v = _group_weights(group)
     open_ = np.isnan(v)
     v = np.where(open_, 0.0, v)
     c = -float(v @ np.maximum(network.w @ group[0].y + network.b, 0))
     hidden = np.maximum(explained @ network.w.T + network.b, 0)
+    one_more = _with_row(added, v, c, group[0].a, open_, hidden)
+    values = hidden @ one_more.v[-1, : hidden.shape[1]] + c
+    lower = max(float(np.quantile(values, 0.99)), 0.0) if len(values) else 0.0
+    return replace(one_more, c=np.append(added.c, c - lower))
+
+
+def _with_row(
+    added: TwoLayers, v: FloatArray, c: float, a: FloatArray, open_: BoolArray, hidden: FloatArray
+) -> TwoLayers:
+    """One more neuron of the second layer. Weights that are open keep it off where nothing is missing.
+
+    hidden: values (n, h) of the first layer at explained answers.
+    """
+    often = 0.02  # of explained answers: a neuron that is on for more of them cannot be right
     values, room = hidden @ v + c, hidden[:, open_].sum(axis=1)
     wrong = (values > 0) & (room > 1e-9)
     if wrong.any() and (values > 0).mean() > often:
         v[open_] = -np.quantile(values[wrong] / room[wrong], 0.999)
         values = hidden @ v + c
-    if len(values):
-        c -= max(float(np.quantile(values, 0.99)), 0.0)
-    a = np.column_stack([added.a, group[0].a])
+    a = np.column_stack([added.a, a])
     return replace(added, v=np.concatenate([added.v, v[None]]), c=np.append(added.c, c), a=a)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.asked import Asked, central_gradients
+from reluctant.extraction.deep_few_digits.asked import Asked, central_gradients, scatter
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
 from reluctant.extraction.few_digits.incomplete_lines import Kink, LineReading, rank_one, read_incomplete_line
 from reluctant.numerics import FloatArray
@@ -55,6 +55,7 @@ class Orthant:
         self.sizes = np.linalg.norm(layer.w, axis=1) * np.sqrt(asked.view.dim / k)  # of z at typical inputs
         self.segments: list[Segment] = []
         self.rows: list[SecondRow] = []
+        self.noise = self._measured_noise() if asked.grows else None
 
     @property
     def width(self) -> int:
@@ -70,7 +71,8 @@ class Orthant:
                 if still >= quiet and number >= 2 * self.width:
                     break
                 still = 0 if self._read_segment(*self._ends(number, axes)) else still + 1
-        return [row for row in map(self._confirmed, self.rows) if row.hits >= HITS_A_MISS * row.misses]
+        confirmed = [row for row in map(self._confirmed, self.rows) if row.hits >= HITS_A_MISS * row.misses]
+        return self._apart(confirmed)
 
     def _ends(self, number: int, axes: np.ndarray) -> tuple[FloatArray, FloatArray]:
         """From axis to axis, farther out the second time round, then anywhere."""
@@ -86,6 +88,31 @@ class Orthant:
         ends *= np.exp(rng.standard_normal((2, 1)) - spread**2 / 4)
         return ends[0], ends[1]
 
+    def _measured_noise(self) -> FloatArray:
+        """Noise (m,) of an answer where values have their sizes: it grows with the values, not with the input.
+
+        In many dimensions inputs of the orthant are short, and their answers large. Cost: 192 rows.
+        """
+        pairs, quantile = 12, 0.75
+        axes = self.asked.rng.permutation(self.width)
+        ends = [end for number in range(pairs) for end in self._ends(number * self.width // 4, axes)]
+        z = np.array(ends)
+        ways = self.sizes * self.asked.rng.standard_normal(z.shape) @ (self.inverse.T @ self.layer.frame.basis)
+        noise = scatter(self.asked, self._points(z), ways) / self._lengths(z)[:, None]
+        return np.asarray(np.quantile(noise, quantile, axis=0))
+
+    def _lengths(self, z: FloatArray) -> FloatArray:
+        """Of values (n, h), in their sizes."""
+        return np.linalg.norm(z / self.sizes, axis=1) / np.sqrt(self.width)
+
+    def _ask(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Answers (n, m) in units of noise and its deviation (n,)."""
+        f, sd = self.asked.ask(rows)
+        if self.noise is None:
+            return f, sd
+        z = (rows - self.layer.frame.origin) @ self.layer.frame.basis.T @ self.layer.w.T + self.layer.b
+        return f / self.noise, self._lengths(z)
+
     def _points(self, z: FloatArray) -> FloatArray:
         return self.layer.frame.points((z - self.layer.b) @ self.inverse.T)
 
@@ -93,7 +120,7 @@ class Orthant:
         """Read one more segment; True if it shows a new row."""
 
         def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return self.asked.ask(self._points(start + t[:, None] * (stop - start)))
+            return self._ask(self._points(start + t[:, None] * (stop - start)))
 
         segment = Segment(start, stop, read_incomplete_line(ask, np.linspace(0, 1, SEGMENT_SAMPLES), least_gap=1e-4))
         self.segments.append(segment)
@@ -114,7 +141,7 @@ class Orthant:
         reach = lengths * np.linalg.norm(segment.stop - segment.start) / np.sqrt(self.width)
         steps = np.minimum(0.35 * reach[:, None], 0.45 * z)  # short of where a neuron of the first layer is off
         directions = self.inverse.T @ self.layer.frame.basis
-        slopes, sds = central_gradients(self.asked, self._points(z), directions, steps)
+        slopes, sds = central_gradients(self._ask, self._points(z), directions, steps)
         place, new = {run: i for i, run in enumerate(beside)}, False
         for kink in kinks:
             pair = [place[kink.left], place[kink.right]]
@@ -136,6 +163,17 @@ class Orthant:
                 return False
         self.rows.append(row)
         return True
+
+    def _apart(self, rows: list[SecondRow]) -> list[SecondRow]:
+        """One of those that are nearly the same hyperplane, the one known best: two of them, and the fit is lost."""
+        same = 2 * ROW_ERROR
+        kept: list[SecondRow] = []
+        for row in sorted(rows, key=lambda row: row.error):
+            signs = [np.sign(other.v @ row.v) for other in kept]
+            near = (np.linalg.norm(other.v - sign * row.v) < same for other, sign in zip(kept, signs, strict=True))
+            if not any(near):
+                kept.append(row)
+        return kept
 
     def _confirmed(self, row: SecondRow) -> SecondRow:
         """With its crossings of all segments: kinks, or straight."""

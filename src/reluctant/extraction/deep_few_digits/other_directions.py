@@ -27,6 +27,7 @@ from reluctant.numerics import FloatArray
 
 DIRECTIONS_AT_ONCE = 32
 DIRECTION_CHI = 30.0  # of the worst direction: 2 when right, hundreds when base points are wrong
+STEPS_SHORTER = (1.0, 0.25, 0.06)  # in directions that are not explained
 LAST_CHI = 2.0
 CHECK_RMS = 2.0
 
@@ -39,16 +40,19 @@ def extend_to_all(asked: Asked, fitted: FittedFrame) -> FittedFrame:
     directions = frame.new_directions(d - k, asked.rng)
     with asked.view.oracle.stage("extension"):
         y, steps = _base_points(asked, fitted)
-        rows, columns, worst = frame.points(y), np.zeros((len(network.b), d - k)), 0.0
-        for first in range(0, d - k, DIRECTIONS_AT_ONCE):
-            some = directions[first : first + DIRECTIONS_AT_ONCE]
-            f, sd = asked.ask((rows + steps[:, None] * some[:, None]).reshape(-1, d))
-            f, sd = f.reshape(len(some), len(y), -1), sd.reshape(len(some), len(y))
-            for i in range(len(some)):
-                columns[:, first + i], chi = _column(network, y, steps, f[i], sd[i])
-                worst = max(worst, chi)
-    if not worst < DIRECTION_CHI:
-        raise StageFailed("extension", "steps are not explained", number=worst, limit=DIRECTION_CHI)
+        rows, columns, chi = frame.points(y), np.zeros((len(network.b), d - k)), np.full(d - k, np.inf)
+        sd = fitted.noise.at(asked, network, y, rows)
+        for shorter in STEPS_SHORTER:  # some direction may have a large weight, and steps that cross creases
+            open_ = np.flatnonzero(~(chi < DIRECTION_CHI))
+            if not len(open_):
+                break
+            for some in np.split(open_, range(DIRECTIONS_AT_ONCE, len(open_), DIRECTIONS_AT_ONCE)):
+                moves = (shorter * steps)[:, None] * directions[some, None]
+                f = asked.ask((rows + moves).reshape(-1, d))[0].reshape(len(some), len(y), -1)
+                for i, direction in enumerate(some):
+                    columns[:, direction], chi[direction] = _column(network, y, shorter * steps, f[i], sd)
+    if not chi.max() < DIRECTION_CHI:
+        raise StageFailed("extension", "steps are not explained", number=float(chi.max()), limit=DIRECTION_CHI)
     everywhere = replace(network, w=np.column_stack([network.w, columns]))
     return FittedFrame(frame.extended(directions), everywhere, fitted.noise)
 
@@ -95,7 +99,7 @@ def _column(
     """Weights (h,) in one direction and what they leave: a robust solution, then with the states that steps reach."""
     rounds, close, closer = 6, 3.0, 5.0
     z0, z20 = network.states(y)
-    base, weight = network(y), np.repeat(1 / sd, f.shape[1])
+    base, weight = network(y), 1 / sd.ravel()
     matrix = (network.sensitivities(z0, z20) * steps[:, None, None]).reshape(-1, len(network.b)) * weight[:, None]
     right = (f - base).ravel() * weight
     share: FloatArray = np.ones(len(right))
@@ -134,7 +138,7 @@ def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFra
     with asked.view.oracle.stage("last fit"):
         asked.ask(asked.view.sample(rng, n) * np.exp(0.4 * rng.standard_normal((n, 1))))
     must, chi = n, np.inf
-    for _ in range(LAST_ROUNDS):
+    for turn in range(LAST_ROUNDS):
         rows, f = asked.everything()
         most = max(int(4.5 * fitted.network.parameters / asked.answers_a_row), 4000)
         if len(rows) > most:
@@ -143,7 +147,8 @@ def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFra
             rows, f = rows[kept], f[kept]
         y = (rows - frame.origin) @ frame.basis.T
         answers = Weighed(y, f, fitted.noise.at(asked, fitted.network, y, rows))
-        network = fit_two_layers(fitted.network, answers, rng, huber=1e3, steps=15, damping=1e-5, enough=3.0)
+        enough = 0.0 if turn else 3.0  # answers that were a surprise place their crease, if they may pull
+        network = fit_two_layers(fitted.network, answers, rng, huber=1e3, steps=15, damping=1e-5, enough=enough)
         network = fit_two_layers(network, answers, rng, huber=30.0, steps=10, damping=1e-7)
         fitted = replace(fitted, network=network)
         chi = float(np.sqrt(np.mean(answers.left_by(network) ** 2)))

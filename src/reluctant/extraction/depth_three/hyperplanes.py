@@ -19,8 +19,8 @@ from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import LineInPlane, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.gradients import cross
-from reluctant.geometry.lines import BoolArray, IntArray
-from reluctant.geometry.row_space import orthogonal_moves, value_changes
+from reluctant.geometry.lines import BoolArray, IntArray, orthogonal_moves
+from reluctant.geometry.row_space import value_changes
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 

@@ -9,13 +9,13 @@ space.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.extraction.bounded import Bounded, recover_inside
+from reluctant.extraction.bounded import BOUNDED, Bounded, recover_inside
 from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
 from reluctant.extraction.depth_three.rows import remeasure_rows
 from reluctant.extraction.method import Candidate, Certificate, Memory, Method, StageFailed, check_settings, remember
@@ -51,7 +51,7 @@ class DepthThree(Method):
     row_error: float = WORST_ROW
     exact_row: float = 1e-9
     wanted_row: float = 1.5e-13
-    inside: Bounded = field(default_factory=Bounded)
+    inside: Bounded = BOUNDED
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("fit_share",))

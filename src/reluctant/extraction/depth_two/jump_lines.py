@@ -40,16 +40,19 @@ class JumpLines:
         lines: at most, in all of space; inside bounds `lines_inside`, which do not meet every crease.
         points_inside: random inputs inside bounds that must lie in one piece, in the end.
         look: rows of a line that the search begins with, an odd number.
+        dense_look: the same of one more line, where there are at most `few_neurons`: narrow ridges of small networks.
         through: inputs (n, d) on the first lines, such as spoke against an earlier network: narrow ridges show there.
         new_share: creases that a second line may show beside those that are known, of these, and 8.
         bias_share: random inputs for each bias, where answers are rounded by more than `exact_rounding` of their size:
             far creases leave few digits of it.
     """
 
-    lines: int = 5
+    lines: int = 6
     lines_inside: int = 24
     points_inside: int = 48
     look: int = 5
+    dense_look: int = 257
+    few_neurons: int = 32
     new_share: float = 0.3
     through: FloatArray | None = field(default=None, compare=False, repr=False)
     bias_share: float = 2.0
@@ -76,12 +79,14 @@ class Neurons(Batch):
         """Of each jump one that is on where the line goes on; and which jumps are those of one neuron."""
         left, sizes, right = np.linalg.svd(jumps.jump, full_matrices=False)
         single = np.ones(len(jumps), dtype=bool) if sizes.shape[1] < 2 else sizes[:, 1] <= SAME_ROUNDINGS * error
+        single &= sizes[:, 0] > SAME_ROUNDINGS * error  # values alone may show a crease that is not resolved
         normals, outputs = right[:, 0], sizes[:, :1] * left[:, :, 0]
+        weakest = np.maximum(sizes[:, 0], DOUBLE.tiny)
         sides = np.where(normals @ direction < 0, -1.0, 1.0)[:, None]
         normals, outputs = sides * normals, sides * outputs
         biases = -np.einsum("hd,hd->h", normals, jumps.points)
-        off = np.abs(normals @ direction) * jumps.off + error / sizes[:, 0] * np.linalg.norm(jumps.points, axis=1)
-        return cls(normals, biases, outputs, error / sizes[:, 0], off), single
+        off = np.abs(normals @ direction) * jumps.off + error / weakest * np.linalg.norm(jumps.points, axis=1)
+        return cls(normals, biases, outputs, error / weakest, off), single
 
     def explained(self, rows: FloatArray) -> Explained:
         """What they add to values and gradients."""
@@ -90,22 +95,23 @@ class Neurons(Batch):
         slopes = np.einsum("nh,hm,hd->nmd", on, self.outputs, self.normals, optimize=True)
         return Explained((values * on) @ self.outputs, slopes)
 
+    @staticmethod
+    def _same(i: int, j: int, errors: FloatArray) -> float:
+        """How far two numbers with these errors may be apart and still be one."""
+        return DOUBLE.in_line * float(errors[i] + errors[j])
+
     def without_copies(self) -> Self:
         """Neurons of one hyperplane added up, whichever side of it they are on; what cancels is left out."""
-        gone = 1e-9  # of the largest output weights
-        kept, outputs = list[int](), self.outputs.copy()
-        for i in range(len(self)):
-            cosine = self.normals[kept] @ self.normals[i]
-            signs = np.where(cosine < 0, -1.0, 1.0)
-            far = np.linalg.norm(self.normals[kept] - signs[:, None] * self.normals[i], axis=1)
-            close = far < DOUBLE.in_line * (self.errors[kept] + self.errors[i])
-            near = np.abs(self.biases[kept] - signs * self.biases[i]) < DOUBLE.in_line * (self.off[kept] + self.off[i])
-            twin = np.flatnonzero(close & near)
-            if len(twin):  # a max(-z, 0) = a max(z, 0) - a z: the affine rest is read last
-                outputs[kept[twin[0]]] += outputs[i]
-            else:
-                kept.append(i)
-        found = replace(self, outputs=outputs).chosen(np.array(kept, dtype=np.intp))
+        gone, alike = 1e-9, 1e-6  # of the largest output weights, and of a cosine
+        outputs, kept = self.outputs.copy(), np.ones(len(self), dtype=bool)
+        first, second = np.nonzero(np.triu(np.abs(self.normals @ self.normals.T) > 1 - alike, k=1))
+        for i, j in zip(first.tolist(), second.tolist(), strict=True):
+            sign = 1.0 if self.normals[i] @ self.normals[j] > 0 else -1.0
+            close = np.linalg.norm(self.normals[i] - sign * self.normals[j]) < self._same(i, j, self.errors)
+            near = abs(self.biases[i] - sign * self.biases[j]) < self._same(i, j, self.off)
+            if kept[i] and kept[j] and close and near:  # a max(-z, 0) = a max(z, 0) - a z: the affine rest is read last
+                outputs[i], kept[j] = outputs[i] + outputs[j], False
+        found = replace(self, outputs=outputs).chosen(kept)
         sizes = np.linalg.norm(found.outputs, axis=1)
         return found.chosen(sizes > gone * sizes.max(initial=0.0))
 
@@ -121,14 +127,17 @@ def recover_from_gradients(
         search = _LinesSoFar(oracle, _gradient_noise(oracle, noise, rng), Neurons.none(oracle.dim, oracle.outputs))
         whole = oracle.facts.domain.is_space
         lines = _whole_lines(oracle.dim, rng, settings.through) if whole else search.lines_between_pieces(rng, settings)
+        quiet = False
         for number, line in enumerate(lines):
             most = np.inf if number == 0 or not whole else settings.new_share * len(search.neurons) + FEW_NEW
             try:
-                new = search.look_along(line, settings.look, most)
+                dense = quiet and len(search.neurons) <= settings.few_neurons
+                new = search.look_along(line, settings.dense_look if dense else settings.look, most)
             except TooManyJumps as many:
                 raise _deeper(search, many.found, most) from many
-            if whole and not new:
+            if whole and not new and (dense or len(search.neurons) > settings.few_neurons):
                 break
+            quiet = not new
             keep(search.network())
             if number + 1 >= (settings.lines if whole else settings.lines_inside):
                 raise _deeper(search, new, 0)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.bounded import Bounded, recover_inside
+from reluctant.extraction.bounded import BOUNDED, Bounded, recover_inside
 from reluctant.extraction.depth_two.assembly import (
     assemble,
     check_digits,
@@ -99,7 +99,7 @@ class DepthTwo(Method):
     probe_error: float = 1e-4
     repairs: int = 6
     weight_error: float = 1e-8
-    inside: Bounded = field(default_factory=Bounded)
+    inside: Bounded = BOUNDED
     by_gradients: JumpLines = field(default_factory=JumpLines)
 
     def __post_init__(self) -> None:

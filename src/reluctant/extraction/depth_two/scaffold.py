@@ -22,6 +22,7 @@ from reluctant.oracles.base import Fans, Steps
 
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 CROWD = 1000  # creases on a line: some are likely to be too close to each other
+PROBE = "probe"  # a stage that fails where the creases of a line do not explain points beside it
 
 
 class NoCrease(Exception):
@@ -261,7 +262,7 @@ def probe_subspace(
     probe_surprise = 5.0
     scale = np.sqrt(oracle.dim)
     y = scale * rng.standard_normal((points, len(known.frame.basis)))
-    with oracle.stage("probe", expected=points):
+    with oracle.stage(PROBE, expected=points):
         answers = oracle.query(known.frame.points(y))
     error, spread = np.abs(known.network(y) - answers).max(axis=1), answers.std()
     limits = np.full(points, largest * spread)
@@ -270,7 +271,7 @@ def probe_subspace(
     worst = int(np.argmax(error / limits))
     if not error[worst] < limits[worst]:
         number, limit = float(error[worst] / spread), float(limits[worst] / spread)
-        raise StageFailed("probe", "the subspace model is wrong", number=number, limit=limit, partial=known)
+        raise StageFailed(PROBE, "the subspace model is wrong", number=number, limit=limit, partial=known)
 
 
 def _explained_error(known: FramedNetwork, y: FloatArray) -> FloatArray:

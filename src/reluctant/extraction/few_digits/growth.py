@@ -86,13 +86,12 @@ class _Pace:
 
 
 def grow_plane(
-    line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator, *, doubtful: bool = False
+    line: OnLine, start: ReLUNetwork, direction: FloatArray, rng: np.random.Generator
 ) -> tuple[ReLUNetwork, Points]:
     """The network in the plane of the line and one more direction, and the points off the line it was fitted to.
 
-    start: network of one input, the line as it is known by now; neurons it lacks are added. doubtful: one hidden layer
-    may not be enough, so that creases are checked for bends where points are not explained. Cost: about 35 rows a
-    neuron, more where some are missing.
+    start: network of one input, the line as it is known by now; neurons it lacks are added. Creases are
+    checked for bends where points are not explained twice. Cost: about 35 rows a neuron, more where some are missing.
     """
     most_bad_passes, most_bad_in_all = 3, 10  # in a row, and in all
     trusted_passes = 1  # bad passes that count as too long a step; the next one counts as a missing neuron
@@ -107,7 +106,7 @@ def grow_plane(
             new += _ask_pass(line.view, frame, state.network, pace, more_points, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
         good = misfits < 1
-        if not good and doubtful and bad[1] == trusted_passes:
+        if not good and bad[1] == trusted_passes:
             refuse_bent_creases(line, direction)
         state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
         if bad[0] == most_bad_passes or bad[1] == most_bad_in_all:
@@ -225,9 +224,7 @@ def _points_anywhere(h: int, passes: float, view: View, rng: np.random.Generator
     return np.column_stack([along, offset * np.hypot(view.size, along) * rng.standard_normal(n)])
 
 
-def grow_planes(
-    line: OnLine, frame: Frame, rng: np.random.Generator, *, doubtful: bool = False
-) -> tuple[ReLUNetwork, list[Points]]:
+def grow_planes(line: OnLine, frame: Frame, rng: np.random.Generator) -> tuple[ReLUNetwork, list[Points]]:
     """The planes of the line and each direction, joined; anew where one shows neurons that others did not."""
     most_planes = 3  # times each direction is grown into, should later ones show more neurons
     start, directions = line.network, range(1, len(frame.basis))
@@ -236,7 +233,7 @@ def grow_planes(
         if len(planes) == len(directions):
             break
         k = next(k for k in directions if k not in planes)
-        plane, points = grow_plane(line, start, frame.basis[k], rng, doubtful=doubtful)
+        plane, points = grow_plane(line, start, frame.basis[k], rng)
         if plane.widths[1] != start.widths[1]:
             planes.clear()
         else:
@@ -310,14 +307,11 @@ class KnownSubspace:
     points: Points
 
 
-def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator, *, doubtful: bool = False) -> KnownSubspace:
-    """Grow the line into so many directions. Cost: about 35 rows a neuron and direction, and 30 a neuron in all.
-
-    doubtful: a line before was given up, so that there may be a second hidden layer.
-    """
+def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator) -> KnownSubspace:
+    """Grow the line into so many directions. Cost: about 35 rows a neuron and direction, and 30 a neuron in all."""
     frame = _subspace_frame(line, directions, rng)
     with line.view.oracle.stage("growth"):
-        joined, grown = grow_planes(line, frame, rng, doubtful=doubtful)
+        joined, grown = grow_planes(line, frame, rng)
     with line.view.oracle.stage("subspace"):
         return _fitted_together(line, frame, joined, grown, rng)
 

@@ -20,8 +20,9 @@ from reluctant.extraction.few_digits.growth import LAYERS, KnownSubspace, grow_s
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_extension import Extension, extend
 from reluctant.extraction.few_digits.noisy_line import promising_lines
+from reluctant.extraction.few_digits.parallel_neurons import with_parallel_neurons
 from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside, short_line_noise
-from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings, lifted
+from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings, lifted, remember
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
@@ -74,7 +75,7 @@ class FewDigits(Method):
             view = near if distance.scale == 1 else look_from(oracle, distance.scale, rng)
             candidate = self._from(view, rng, keep)
         if distance.scale > 1 and not distance.exact:
-            candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng))
+            candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng)[0])
         return _with_precision(candidate, near)
 
     def _inside(self, oracle: Counting, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
@@ -93,18 +94,18 @@ class FewDigits(Method):
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first line that grows into a subspace."""
-        failure, given_up = StageFailed("line", "no line could be read", number=0, limit=1), False
+        failure = StageFailed("line", "no line could be read", number=0, limit=1)
         for line in islice(promising_lines(view, rng), self.lines):
             if isinstance(line, StageFailed):
                 failure = line
                 continue
             try:
                 directions = min(self.directions, view.dim - 1)
-                return line.view, grow_subspace(line, directions, rng, doubtful=given_up)
+                return line.view, grow_subspace(line, directions, rng)
             except StageFailed as stuck:
                 if stuck.stage == LAYERS:
                     raise
-                failure, given_up = stuck, True
+                failure = stuck
         raise failure
 
     def _star(self, view: BoxView, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
@@ -236,7 +237,8 @@ def exactly_from_afar(
     network = brought_near(candidate.network, scale)
     if network.depth != 2:
         return Candidate(network)
-    network = refitted_nearby(oracle, orient(network, gone=skip_gone), scale, rng)
+    network, rows, answers = refitted_nearby(oracle, orient(network, gone=skip_gone), scale, rng)
+    network = with_parallel_neurons(network, rows, answers, scale * noise.near / DOUBLE.safety)
     return Candidate(network, certificate=candidate.certificate)
 
 
@@ -257,17 +259,21 @@ def brought_near(network: ReLUNetwork, scale: float) -> ReLUNetwork:
     return ReLUNetwork(network.weights, [scale * b for b in network.biases], network.skip)
 
 
-def refitted_nearby(oracle: Counting, network: ReLUNetwork, scale: float, rng: np.random.Generator) -> ReLUNetwork:
+def refitted_nearby(
+    oracle: Counting, network: ReLUNetwork, scale: float, rng: np.random.Generator
+) -> tuple[ReLUNetwork, FloatArray, FloatArray]:
     """Biases and constants anew, from random inputs at smaller and smaller scales, the scale of use last.
 
-    One step all the way would start with too many neurons in the wrong state.
+    One step all the way would start with too many neurons in the wrong state. Also the last rows and their answers.
     """
     *on_the_way, last = nearby_shares(scale, oracle.dim)
     for share in on_the_way:
         scale /= CLOSER_SCALE
         from_there = brought_near(network, 1 / scale)
         network = brought_near(refit_biases(_seen_from(oracle, scale), from_there, rng, share=share), scale)
-    return refit_biases(oracle, network, rng, share=last)
+    remembered, memory = remember(oracle)
+    network = refit_biases(remembered, network, rng, share=last)
+    return network, *memory.everything()
 
 
 def nearby_shares(scale: float, dim: int) -> list[float]:

@@ -132,7 +132,7 @@ def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> Floa
     places = np.arange(NOISE_POINTS) + rng.uniform(-jitter, jitter, (NOISE_LINES, NOISE_POINTS))
     rows, answers = view.ask((centres + spacing * size * places[:, :, None] * directions).reshape(-1, d))
     along = ((rows.reshape(NOISE_LINES, NOISE_POINTS, d) - centres) * directions).sum(axis=2) / (spacing * size)
-    left = _around_lines(along, answers.reshape(NOISE_LINES, NOISE_POINTS, -1))
+    left = around_lines(along, answers.reshape(NOISE_LINES, NOISE_POINTS, -1))
     rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
     found = np.maximum(
         np.median(np.sqrt((left**2).sum(axis=1) / (NOISE_POINTS - 2)), axis=0), np.maximum(rounding, LEAST_NOISE)
@@ -140,7 +140,7 @@ def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> Floa
     return np.maximum(found, quietest * found.max())
 
 
-def _around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
+def around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
     """What straight lines through (n, points) leave of the values (n, points, m)."""
     t = (t - t.mean(axis=1, keepdims=True))[:, :, None]
     f = f - f.mean(axis=1, keepdims=True)

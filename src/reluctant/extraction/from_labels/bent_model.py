@@ -7,14 +7,15 @@ active side: the sides are part of c. A crease that never meets the boundary is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Protocol, Self
 
 import numpy as np
 
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray
 
+FIRST_TWO = np.array([0, 1])  # labels below and above a boundary where there are two
 Draw = Callable[[int], FloatArray]  # so many random points of the space
 
 
@@ -23,22 +24,41 @@ def row_norms(rows: FloatArray) -> FloatArray:
     return np.maximum(np.linalg.norm(rows, axis=-1), DOUBLE.tiny)
 
 
+class Points(Protocol):
+    """Points (n, r) of a boundary between two labels (n, 2) each."""
+
+    @property
+    def points(self) -> FloatArray:
+        """The points (n, r)."""
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """The labels (n, 2) below and above."""
+
+
 @dataclass(frozen=True)
 class BoundaryPoints:
-    """Points (n, r) of a decision boundary, with unit directions (n, r) across it, towards the upper label."""
+    """Points (n, r) of a decision boundary, with unit directions (n, r) across it, towards the upper label.
+
+    pairs: the lower and the upper label (n, 2) of each; 0 and 1 unless given.
+    """
 
     points: FloatArray
     across: FloatArray
+    pairs: np.ndarray = field(default_factory=lambda: FIRST_TWO)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", np.broadcast_to(self.pairs, (len(self.points), 2)))
 
     def __len__(self) -> int:
         return len(self.points)
 
     def __getitem__(self, which: slice | np.ndarray) -> BoundaryPoints:
-        return BoundaryPoints(self.points[which], self.across[which])
+        return BoundaryPoints(self.points[which], self.across[which], self.pairs[which])
 
     def __add__(self, other: BoundaryPoints) -> BoundaryPoints:
-        points, across = ((self.points, other.points), (self.across, other.across))
-        return BoundaryPoints(np.concatenate(points), np.concatenate(across))
+        names = [each.name for each in fields(self)]
+        return BoundaryPoints(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
 @dataclass(frozen=True)
@@ -175,6 +195,40 @@ class BentModel:
             found += self.across(y[kept])
             creases += [i] * int(kept.sum())
         return found, np.array(creases, dtype=int)
+
+    # ---- its numbers, one after the other
+
+    def equations(self, at: Points) -> tuple[FloatArray, FloatArray]:
+        """Distances (n,) of points from the model's boundary, and their derivatives (n, p) by all its numbers."""
+        y = at.points
+        z = self.preactivations(y)
+        side = np.sign(z) * self.bends
+        size = row_norms(side @ self.directions + self.slope)[:, None]
+        by_direction = (side[:, :, None] * y[:, None, :]).reshape(len(y), self.directions.size)
+        rows = np.concatenate([by_direction, side, np.abs(z), y, np.ones((len(y), 1))], axis=1)
+        return self(y) / size[:, 0], rows / size
+
+    def moved(self, step: FloatArray) -> Self:
+        """The model with these changes (p,) to its numbers, scales as before."""
+        k, r = self.directions.shape
+        by_direction, offsets, bends, slope, level = np.split(step, np.cumsum([k * r, k, k, r]))
+        directions, offsets = self.directions + by_direction.reshape(k, r), self.offsets + offsets
+        bends, slope, level = self.bends + bends, self.slope + slope, self.level + level[0]
+        length = row_norms(directions)
+        common = float(np.linalg.norm(slope)) or 1.0
+        return replace(
+            self, directions=directions / length[:, None], offsets=offsets / length,
+            bends=bends * length / common, slope=slope / common, level=float(level) / common,
+        )  # fmt: skip
+
+    def scale_rows(self) -> FloatArray:
+        """Rows (k + 1, p) of steps that change nothing but scales."""
+        k, r = self.directions.shape
+        rows = np.zeros((k + 1, k * r + 2 * k + r + 1))
+        for i in range(k):
+            rows[i, i * r : (i + 1) * r] = self.directions[i]
+        rows[k, k * r + 2 * k : -1] = self.slope
+        return rows
 
 
 @dataclass(frozen=True)

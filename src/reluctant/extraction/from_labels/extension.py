@@ -1,9 +1,10 @@
 """Extension: a model of a flat becomes one of the whole space, one direction at a time, by linear equations.
 
-Along a direction e outside the flat a model with k neurons has k + 1 unknown numbers, uᵢ·e and c·e. Boundary points
-of flat + t·e are linear in them while the model says on which side of each crease they lie. Short steps t keep the
-sides of the flat and give 12 bits; with these the sides of long steps are known, which give all digits. Each takes
-k + 1 lines and two to check: about as many labels as the numbers have bits.
+Along a direction e outside the flat a model with k neurons and m classes has k + m − 1 unknown numbers, uᵢ·e and s_c·e
+less that of the first class. Boundary points of flat + t·e are linear in them while the model says on which side of
+each crease they lie. Short steps t keep the sides of the flat and give 12 bits; with these the sides of long steps are
+known, which give all digits. Each takes a line for each unknown and two to check: about as many labels as the numbers
+have bits.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from reluctant.extraction.from_labels.bent_model import BentModel, BoundaryPoints, row_norms
+from reluctant.extraction.from_labels.bent_model import BoundaryPoints, row_norms
+from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import check_time
 
+TWO = 2  # classes, whose model has no bends that labels of the flat do not show
 SPARE = 2  # equations more than unknowns
 SHORT_STEP, SHORT_BITS = 0.15, 12  # of the distance to the nearest crease; of a slope
 LONG_STEPS = (0.03, 0.1)  # of a typical input
@@ -29,43 +32,51 @@ ROWS_TOGETHER = 2**21  # numbers in the rows of one request
 
 @dataclass
 class Extension:
-    """The extension of one flat. `slopes` (l, k + 1) holds uᵢ·e and c·e for each direction e (l, d) outside it."""
+    """The extension of one flat: `slopes` (l, k + m − 1) has the unknown numbers of each direction e (l, d) outside."""
 
     flat: Flat
-    model: BentModel
-    holds: Callable[[FloatArray], BoolArray]  # where in the flat the model is right
+    model: ClassModel
+    holds: Callable[[BoundaryPoints], BoolArray]  # where in the flat the model is right
     outside: FloatArray
     slopes: FloatArray
 
     @classmethod
-    def of(cls, flat: Flat, model: BentModel, holds: Callable[[FloatArray], BoolArray]) -> Extension:
+    def of(cls, flat: Flat, model: ClassModel, holds: Callable[[BoundaryPoints], BoolArray]) -> Extension:
         """With random directions outside."""
         dim = len(flat.origin)
         random = flat.rng.standard_normal((dim, dim - flat.dim))
         inside = flat.along(np.eye(flat.dim)).T
         outside = np.linalg.qr(np.concatenate([inside, random], axis=1))[0][:, flat.dim :].T
-        return cls(flat, model, holds, outside, np.zeros((len(outside), model.width + 1)))
+        return cls(flat, model, holds, outside, np.zeros((len(outside), model.width + model.classes - 1)))
 
-    def run(self) -> BentModel:
-        """The model of the whole space. Cost: about 47·(k + 3) rows a direction."""
+    @property
+    def unknown(self) -> int:
+        """Unknown numbers of a direction."""
+        return self.slopes.shape[1]
+
+    def run(self) -> ClassModel:
+        """The model of the whole space. Cost: about 47·(k + m + 1) rows a direction."""
         self.short_steps()
         self.long_steps()
         model, flat = self.model, self.flat
-        directions = flat.along(model.directions) + self.slopes[:, :-1].T @ self.outside
-        slope = flat.along(model.slope) + self.slopes[:, -1] @ self.outside
+        k = model.width
+        directions = flat.along(model.directions) + self.slopes[:, :k].T @ self.outside
+        slopes = flat.along(model.slopes)
+        slopes[1:] += self.slopes[:, k:].T @ self.outside
         length = row_norms(directions)
         offsets = model.offsets - directions @ flat.origin
-        level = model.level - float(slope @ flat.origin)
-        return BentModel(directions / length[:, None], offsets / length, model.bends * length, slope, level)
+        levels = model.levels - slopes @ flat.origin
+        return ClassModel(directions / length[:, None], offsets / length, model.bends * length, slopes, levels)
 
     def short_steps(self) -> None:
         """A first solution, where no step changes the side of a crease."""
         tries, shorter, consistent, farthest = 6, 6.0, 12.0, 64.0
         model, size = self.model, self.flat.typical
-        points = model.boundary_points(self.flat.draw, 40 * (model.width + 1))
-        points = points[self.holds(points.points)]
-        step = np.minimum(SHORT_STEP * model.room(points.points), max(LONG_STEPS) * size)
-        rows = self.rows(model, points.points)
+        points = model.boundary_points(self.flat.draw, 40 * self.unknown)
+        points = points[self.holds(points)]
+        room = np.minimum(model.room(points.points), model.junction_room(points))
+        step = np.minimum(SHORT_STEP * room, max(LONG_STEPS) * size)
+        rows = self.rows(model, points)
         use = self.choice(rows * step[:, None])
         points, rows, step = points[use], rows[use], step[use]
         base, across = self.flat.rows(points.points), self.flat.along(points.across)
@@ -77,7 +88,7 @@ class Extension:
                 scale = steep * t
                 tol = np.maximum(scale * 2.0**-SHORT_BITS, self.flat.finest)
                 starts = base + t[:, :, None] * self.outside[some][:, None]
-                shift = self.crossings(starts, across, scale, tol, farthest * scale)
+                shift = self.crossings(starts, across, points.pairs, scale, tol, farthest * scale)
                 for e, moved, one, off in zip(some, shift, t, tol, strict=True):
                     found = np.isfinite(moved)
                     if found.sum() < rows.shape[1] + 1:
@@ -99,23 +110,23 @@ class Extension:
         """All digits, from long steps whose sides the first solution knows."""
         clear, consistent, wider = 2e-3, 200.0, 2.0
         size, finest = self.flat.typical, self.flat.finest
-        points = self.model.boundary_points(self.flat.draw, 400 + 12 * (self.model.width + 1)).points
+        points = self.model.boundary_points(self.flat.draw, 400 + 12 * self.unknown)
         points = points[self.holds(points)]
         shift, unsolved = 1e-3 * max(LONG_STEPS) * size, 0
-        for some in self.batches(np.arange(len(self.outside)), self.model.width + 1 + SPARE):
+        for some in self.batches(np.arange(len(self.outside)), self.unknown + SPARE):
             lines, equations = [], []
             for e in some:
-                near, y = self.beside(e, points, clear * size)
-                rows = self.rows(near, y) * y[:, -1:]
+                near, at = self.beside(e, points, clear * size)
+                rows = self.rows(near, at) * at.points[:, -1:]
                 use = self.choice(rows)
-                y, rows = y[use], rows[use]
-                across = near.gradients(y)[:, :-1]
+                at, rows = at[use], rows[use]
+                y, across = at.points, near.gradients(at.points, at.pairs)[:, :-1]
                 length = row_norms(across)
                 starts = self.flat.rows(y[:, :-1]) + y[:, -1:] * self.outside[e]
-                lines.append((starts, self.flat.along(across / length[:, None])))
-                equations.append((rows, -near(y) / length))
-            starts, across = (np.stack(part) for part in zip(*lines, strict=True))
-            moved = self.crossings(starts, across, max(shift, 2 * finest), finest, 0.3 * size)
+                lines.append((starts, self.flat.along(across / length[:, None]), at.pairs))
+                equations.append((rows, -near.differences(at) / length))
+            starts, across, pairs = (np.stack(part) for part in zip(*lines, strict=True))
+            moved = self.crossings(starts, across, pairs, max(shift, 2 * finest), finest, 0.3 * size)
             for e, (rows, wanted), t in zip(some, equations, moved, strict=True):
                 found = np.isfinite(t)
                 rows, wanted = rows[found], (wanted - t)[found]
@@ -129,33 +140,38 @@ class Extension:
         if unsolved:
             raise StageFailed("extension", "directions whose equations do not agree", number=unsolved, limit=0)
 
-    def beside(self, e: int, points: FloatArray, clear: float) -> tuple[BentModel, FloatArray]:
+    def beside(self, e: int, points: BoundaryPoints, clear: float) -> tuple[ClassModel, BoundaryPoints]:
         """The model of flat and one direction, and boundary points (n, r + 1) a long step away, clear of creases."""
-        model, steps, rng = self.model, 12, self.flat.rng
-        count = min(6 * (model.width + 1 + SPARE), len(points))
-        near = BentModel(
-            np.column_stack([model.directions, self.slopes[e, :-1]]),
-            model.offsets, model.bends, np.append(model.slope, self.slopes[e, -1]), model.level,
+        model, steps, rng, k = self.model, 12, self.flat.rng, self.model.width
+        count = min((6 if model.classes == TWO else 24) * (self.unknown + SPARE), len(points))
+        near = ClassModel(
+            np.column_stack([model.directions, self.slopes[e, :k]]), model.offsets, model.bends,
+            np.column_stack([model.slopes, np.append(0.0, self.slopes[e, k:])]), model.levels,
         )  # fmt: skip
         chosen = points[rng.choice(len(points), count, replace=False)]
         away = rng.uniform(*LONG_STEPS, count) * rng.choice([-1, 1], count) * self.flat.typical
-        y = np.column_stack([chosen, away])
+        there, across = (np.column_stack([part, away]) for part in (chosen.points, chosen.across))
+        at = BoundaryPoints(there, across, chosen.pairs)
         for _ in range(steps):
-            across = near.gradients(y)[:, :-1]
-            y[:, :-1] -= (near(y) / row_norms(across) ** 2)[:, None] * across
-        across = row_norms(near.gradients(y)[:, :-1])
-        room = np.abs(near.preactivations(y) / row_norms(near.directions)).min(axis=1, initial=np.inf)
-        there = np.abs(near(y)) < 1e-9 * self.flat.typical * across
-        close = np.linalg.norm(y[:, :-1] - chosen, axis=1) < 2 * self.flat.typical
-        return near, y[there & close & (room > clear)]
+            across = near.gradients(at.points, at.pairs)[:, :-1]
+            at.points[:, :-1] -= (near.differences(at) / row_norms(across) ** 2)[:, None] * across
+        across = row_norms(near.gradients(at.points, at.pairs)[:, :-1])
+        room = np.abs(near.preactivations(at.points) / row_norms(near.directions)).min(axis=1, initial=np.inf)
+        room = np.minimum(room, near.junction_room(at))
+        there = np.abs(near.differences(at)) < 1e-9 * self.flat.typical * across
+        close = np.linalg.norm(at.points[:, :-1] - chosen.points, axis=1) < 2 * self.flat.typical
+        if model.classes > TWO:  # behind another crease some class may have a bend that no label of the flat showed
+            before, behind = model.preactivations(chosen.points), near.preactivations(at.points)
+            close &= (np.sign(before) == np.sign(behind)).all(axis=1)
+        return near, at[there & close & (room > clear)]
 
     # ---- equations
 
-    def rows(self, model: BentModel, y: FloatArray) -> FloatArray:
-        """How far (n, k + 1) the boundary moves, inside the flat, for one more of each unknown number."""
-        side = np.sign(model.preactivations(y)) * model.bends
-        across = (side @ model.directions + model.slope)[:, : self.flat.dim]
-        return np.column_stack([side, np.ones(len(y))]) / row_norms(across)[:, None]
+    def rows(self, model: ClassModel, at: BoundaryPoints) -> FloatArray:
+        """How far (n, k + m − 1) the boundary moves, inside the flat, for one more of each unknown number."""
+        side = np.sign(model.preactivations(at.points)) * model.bends_between(at.pairs)
+        across = model.gradients(at.points, at.pairs)[:, : self.flat.dim]
+        return np.column_stack([side, model.class_signs(at.pairs)[:, 1:]]) / row_norms(across)[:, None]
 
     def choice(self, rows: FloatArray) -> np.ndarray:
         """The rows that fix the unknown numbers best, and some to check them."""
@@ -180,6 +196,7 @@ class Extension:
         self,
         starts: FloatArray,
         across: FloatArray,
+        pairs: np.ndarray,
         scale: FloatArray | float,
         tol: FloatArray | float,
         limit: FloatArray | float,
@@ -187,6 +204,7 @@ class Extension:
         """Positions (l, n) of the boundary along lines from starts (l, n, d)."""
         shape = starts.shape
         across = np.broadcast_to(across, shape).reshape(-1, shape[-1])
+        pairs = np.broadcast_to(pairs, (*shape[:2], 2)).reshape(-1, 2)
         whole = self.flat.whole()
         flat = [np.broadcast_to(part, shape[:2]).ravel() for part in (scale, tol, limit)]
-        return whole.crossings(BoundaryPoints(starts.reshape(-1, shape[-1]), across), *flat).reshape(shape[:2])
+        return whole.crossings(BoundaryPoints(starts.reshape(-1, shape[-1]), across, pairs), *flat).reshape(shape[:2])

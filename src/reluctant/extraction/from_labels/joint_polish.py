@@ -6,22 +6,27 @@ directions that are real reach 1e-8 of the strong ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from reluctant.extraction.from_labels.bent_model import BentModel, Terms, row_norms
+from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BentModel, Points, Terms, row_norms
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.numerics import DOUBLE, FloatArray
 
 
 @dataclass(frozen=True)
 class LocatedPoints:
-    """Boundary points (n, r), located to within tol (n,)."""
+    """Boundary points (n, r), located to within tol (n,), between the labels `pairs` (n, 2): 0 and 1 unless given."""
 
     points: FloatArray
     tol: FloatArray
+    pairs: np.ndarray = field(default_factory=lambda: FIRST_TWO)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", np.broadcast_to(self.pairs, (len(self.points), 2)))
 
     @classmethod
     def none(cls, dim: int) -> LocatedPoints:
@@ -32,48 +37,35 @@ class LocatedPoints:
         return len(self.points)
 
     def __getitem__(self, which: slice | np.ndarray) -> LocatedPoints:
-        return LocatedPoints(self.points[which], self.tol[which])
+        return LocatedPoints(self.points[which], self.tol[which], self.pairs[which])
 
     def __add__(self, other: LocatedPoints) -> LocatedPoints:
-        return LocatedPoints(np.concatenate([self.points, other.points]), np.append(self.tol, other.tol))
+        names = [each.name for each in fields(self)]
+        return LocatedPoints(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
-def equations(model: BentModel, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Distances (n,) of points from the model's boundary, and their derivatives (n, p) by all its numbers."""
-    z = model.preactivations(y)
-    side = np.sign(z) * model.bends
-    size = row_norms(side @ model.directions + model.slope)[:, None]
-    by_direction = (side[:, :, None] * y[:, None, :]).reshape(len(y), model.directions.size)
-    rows = np.concatenate([by_direction, side, np.abs(z), y, np.ones((len(y), 1))], axis=1)
-    return model(y) / size[:, 0], rows / size
+class Fitted(Protocol):
+    """A model whose numbers can be fitted to points of its boundary."""
+
+    def equations(self, at: Points) -> tuple[FloatArray, FloatArray]:
+        """Distances (n,) of points from the boundary, and their derivatives (n, p) by all numbers."""
+
+    def moved(self, step: FloatArray) -> Self:
+        """The model with these changes (p,) to its numbers, scales as before."""
+
+    def scale_rows(self) -> FloatArray:
+        """Rows (q, p) of steps that change nothing but what labels leave open."""
 
 
-def moved(model: BentModel, step: FloatArray) -> BentModel:
-    """The model with these changes (p,) to its numbers, scales as before."""
-    k, r = model.directions.shape
-    by_direction, offsets, bends, slope, level = np.split(step, np.cumsum([k * r, k, k, r]))
-    directions, offsets = model.directions + by_direction.reshape(k, r), model.offsets + offsets
-    bends, slope, level = model.bends + bends, model.slope + slope, model.level + level[0]
-    length = row_norms(directions)
-    common = float(np.linalg.norm(slope)) or 1.0
-    return BentModel(
-        directions / length[:, None], offsets / length, bends * length / common, slope / common, float(level) / common
-    )
+ModelT = TypeVar("ModelT", bound=Fitted)
+ALL_SEEN, SOME_UNSEEN = 1e-13, 1e-10  # first damping: all numbers show in the points, or some may not
 
 
-def _scale_rows(model: BentModel) -> FloatArray:
-    """Rows (k + 1, p) of steps that change nothing but scales."""
-    k, r = model.directions.shape
-    rows = np.zeros((k + 1, k * r + 2 * k + r + 1))
-    for i in range(k):
-        rows[i, i * r : (i + 1) * r], rows[i, k * r + i] = model.directions[i], 0.0
-    rows[k, k * r + 2 * k : -1] = model.slope
-    return rows
-
-
-def polished(model: BentModel, located: LocatedPoints, *, robust: bool = False) -> tuple[BentModel, FloatArray]:
+def polished(
+    model: ModelT, located: LocatedPoints, *, robust: bool = False, damping: float = ALL_SEEN, steps: int = 12
+) -> tuple[ModelT, FloatArray]:
     """The model that fits all points best, and what is left (n,) at each, in their tolerances."""
-    y, tol = located.points, located.tol
+    tol = located.tol
     outlier = 5.0  # times the median from which a point counts less, if robust
 
     def weights(left: FloatArray) -> FloatArray:
@@ -82,13 +74,14 @@ def polished(model: BentModel, located: LocatedPoints, *, robust: bool = False) 
         usual = max(outlier * float(np.median(np.abs(left))), outlier)
         return 1 / (1 + (left / usual) ** 2)
 
-    def linearise(state: BentModel) -> Linearisation[BentModel, FloatArray]:
-        distance, rows = equations(state, y)
+    def linearise(state: ModelT) -> Linearisation[ModelT, FloatArray]:
+        distance, rows = state.equations(located)
         left = distance / tol
         weight = weights(left)
-        columns = np.maximum(np.sqrt((rows**2).sum(axis=0)), DOUBLE.tiny)
+        columns = np.sqrt((rows**2).sum(axis=0))
+        columns[columns == 0] = 1.0  # a number that no point shows
         strong = (weight / tol).max()
-        fixed = _scale_rows(state) / columns * np.sqrt(len(y))
+        fixed = state.scale_rows() / columns * np.sqrt(len(tol))
         whole = np.concatenate([rows * (weight / tol / strong)[:, None] / columns, fixed])
         wanted = np.append(-left * weight / strong, np.zeros(len(fixed)))
 
@@ -97,21 +90,21 @@ def polished(model: BentModel, located: LocatedPoints, *, robust: bool = False) 
             q, r = np.linalg.qr(damped)
             return np.asarray(solve_triangular(r, q[: len(whole)].T @ wanted) / columns)
 
-        def move(step: FloatArray) -> tuple[BentModel, float] | None:
+        def move(step: FloatArray) -> tuple[ModelT, float] | None:
             if not np.isfinite(step).all():
                 return None
-            there = moved(state, step)
-            return there, float(np.linalg.norm(weight * equations(there, y)[0] / tol))
+            there = state.moved(step)
+            return there, float(np.linalg.norm(weight * there.equations(located)[0] / tol))
 
         return Linearisation(state, float(np.linalg.norm(weight * left)), solve, move)
 
     rules = StepRules(
-        steps=12,
-        policy=Damping(first=1e-13, least=1e-14, refused=1e-8, singular=1e-8, tries=8),
-        enough=lambda before, after: after > before / 2 and after < np.sqrt(len(y)),
+        steps=steps,
+        policy=Damping(first=damping, least=damping / 10, refused=1e-8, singular=1e-8, tries=8),
+        enough=lambda before, after: after > before / 2 and after < np.sqrt(len(tol)),
     )
     found = least_squares(model, linearise, rules).state
-    return found, np.abs(equations(found, y)[0]) / tol
+    return found, np.abs(found.equations(located)[0]) / tol
 
 
 def solved_terms(model: BentModel, terms: Terms, located: LocatedPoints, size: float) -> tuple[Terms, FloatArray]:
@@ -137,29 +130,28 @@ def solved_terms(model: BentModel, terms: Terms, located: LocatedPoints, size: f
 class Certainty:
     """Standard errors of a model that was fitted to located points."""
 
-    model: BentModel
+    model: Fitted
     factor: FloatArray  # triangular (p, p), of the equations
 
     @classmethod
-    def of(cls, model: BentModel, located: LocatedPoints) -> Certainty:
+    def of(cls, model: Fitted, located: LocatedPoints) -> Certainty:
         """From the equations of these points; scales count as known."""
-        rows = equations(model, located.points)[1] / located.tol[:, None]
-        fixed = _scale_rows(model) / located.tol.min()
+        rows = model.equations(located)[1] / located.tol[:, None]
+        fixed = model.scale_rows() / located.tol.min()
         # A number that no point shows has no error without this: it counts as known to one in its own unit.
         least = np.eye(rows.shape[1])
         return cls(model, np.asarray(np.linalg.qr(np.concatenate([rows, fixed, least]), mode="r")))
 
-    def whitened(self, y: FloatArray) -> FloatArray:
-        """Rows (n, p) whose norms are the standard errors of the model's boundary at points (n, r)."""
-        rows = equations(self.model, y)[1]
+    def whitened(self, at: Points) -> FloatArray:
+        """Rows (n, p) whose norms are the standard errors of the model's boundary at points."""
+        rows = self.model.equations(at)[1]
         return np.asarray(solve_triangular(self.factor, rows.T, trans="T").T)
 
-    def errors(self, y: FloatArray) -> FloatArray:
-        """Standard errors (n,) of the model's boundary at points (n, r)."""
-        return np.asarray(np.linalg.norm(self.whitened(y), axis=1))
+    def errors(self, at: Points) -> FloatArray:
+        """Standard errors (n,) of the model's boundary at points."""
+        return np.asarray(np.linalg.norm(self.whitened(at), axis=1))
 
-    def directions(self) -> FloatArray:
-        """Standard errors (k,) of the neurons' unit directions."""
-        k, r = self.model.directions.shape
+    def directions(self, width: int, dim: int) -> FloatArray:
+        """Standard errors (k,) of the unit directions of so many neurons, the model's first numbers."""
         inverse = solve_triangular(self.factor, np.eye(len(self.factor)))
-        return np.asarray(np.sqrt((inverse[: k * r] ** 2).reshape(k, r * len(inverse)).sum(axis=1)))
+        return np.asarray(np.sqrt((inverse[: width * dim] ** 2).reshape(width, dim * len(inverse)).sum(axis=1)))

@@ -1,10 +1,12 @@
 """`FromLabels`: a network with one hidden layer from labels alone.
 
-First look, then a model of the boundary in a flat of a few dimensions: one facet, and neuron after neuron peeled from
-it. Then all other directions by linear equations, neurons that the flat did not show, and verification by labels.
+First look, then a model of the boundary in a flat of a few dimensions. Of two labels: one facet, and neuron after
+neuron peeled from it. Of more: walks over many facets, and neurons from their bends. Then all other directions by
+linear equations, what the flat did not show, and verification by labels.
 
-Labels tell a network up to a common positive scale. A crease that never meets the boundary is part of the affine term.
-The scale is fixed so: every hidden neuron has weights of norm one, and the output weights together too.
+Labels tell a network up to a common positive scale and a function added to all classes. A crease that never meets the
+boundary is part of the affine term. In the units of the search every hidden neuron has weights of norm one, the output
+weights together too, and several classes have sum zero.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.extraction.from_labels.bent_model import BentModel
+from reluctant.extraction.from_labels.class_model import ClassModel
+from reluctant.extraction.from_labels.class_outputs import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
@@ -34,12 +38,14 @@ from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.verification.label_check import check_labels
 
+TWO = 2  # labels
+CLASS_FLAT = 6  # dimensions in which bends of one neuron are told from those of others by chance
 WEAK = 1e-9  # error of a neuron's direction from which a flat does not show it well enough
 
 
 @dataclass(frozen=True)
 class FromLabels(Method):
-    """Extraction of f(x) = a·max(W x + b, 0) + s·x + c from two labels alone.
+    """Extraction of f(x) = a·max(W x + b, 0) + s·x + c from labels alone: its sign, or the largest of several outputs.
 
     Arguments:
         classes: number of different labels; None finds out.
@@ -67,18 +73,26 @@ class FromLabels(Method):
             seen = look(labels, self.classes, rng)
             space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
             try:
-                model = self.whole_model(labels, space, seen, keep)
+                network = self.network(labels, space, seen, keep)
             except StageFailed as failure:
                 if failure.outcome is None:
                     with labels.stage("look"):
                         _refuse_flicker(seen.measured(labels, MEASURED_AGAIN, rng))  # a few points may not show it
                 raise
-        network = as_network(model)
         check = check_labels(
             labels, network, lambda n: seen.scale * rng.standard_normal((n, labels.dim)), seen.size, seen.class_of,
             tol=self.boundary_error, finest=4 * seen.resolution,
         )  # fmt: skip
         return Candidate(network, limits=LIMITS, verification=check)
+
+    def network(
+        self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
+    ) -> ReLUNetwork:
+        """A network whose boundary holds wherever it was asked; of one output for two labels, else one for each."""
+        if len(seen.names) == TWO:
+            return as_network(self.whole_model(labels, space, seen, keep))
+        flat = seen.class_flat(space, min(CLASS_FLAT, labels.dim))
+        return network_of_classes(class_model(labels, space, flat, len(seen.names)))
 
     def whole_model(
         self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
@@ -100,7 +114,8 @@ class FromLabels(Method):
             model = sharpened(search, model, exact * flat.typical)
         known, sides = _without_weak(model, search.located)
         with labels.stage("extend"):
-            whole = Extension.of(flat, known, lambda y: model_sides(model, y, sides)).run()
+            extension = Extension.of(flat, ClassModel.of_two(known), lambda at: model_sides(model, at.points, sides))
+            whole = extension.run().second()
         keep(as_network(whole))
         right = search.located.points[model_sides(model, search.located.points, sides)]
         good = flat.rows(right[:1])
@@ -118,7 +133,7 @@ def _without_weak(model: BentModel, located: LocatedPoints) -> tuple[BentModel, 
     Where they bend the boundary of the whole space they are found again.
     """
     sides: dict[int, float] = {}
-    errors = Certainty.of(model, located).directions()
+    errors = Certainty.of(model, located).directions(model.width, model.dim)
     weak = np.flatnonzero(errors > WEAK) if model.width > 1 else ()  # a crease alone leaves its direction open
     known = model
     for neuron in sorted(weak, reverse=True):
@@ -149,13 +164,26 @@ def as_network(model: BentModel) -> ReLUNetwork:
     return orient(network)
 
 
+def network_of_classes(model: ClassModel) -> ReLUNetwork:
+    """The model as a network with an output for each class, in the scales that `FromLabels` states."""
+    model = model.centred()
+    size = 2 * float(np.linalg.norm(model.bends)) if model.width else float(np.linalg.norm(model.slopes))
+    size = size or 1.0
+    if not model.width:
+        return ReLUNetwork([model.slopes / size], [model.levels / size])
+    skip = model.slopes - model.bends @ model.directions
+    levels = model.levels - model.bends @ model.offsets
+    network = ReLUNetwork([model.directions, 2 * model.bends / size], [model.offsets, levels / size], skip / size)
+    return orient(network)
+
+
 @dataclass(frozen=True)
 class FirstLabels:
     """Random inputs with their labels: what labels there are, and a place between two of them."""
 
     points: FloatArray  # (n, d)
     labels: FloatArray  # (n,)
-    names: FloatArray  # (2,): the lower label, the upper one
+    names: FloatArray  # (m,): the different labels, in order
     scale: float  # of one coordinate
     resolution: float  # of a crossing, in typical inputs
 
@@ -165,15 +193,22 @@ class FirstLabels:
         return self.scale * float(np.sqrt(self.points.shape[1]))
 
     def class_of(self, answers: FloatArray) -> np.ndarray:
-        """0 for the lower label, 1 for the upper one, -1 for any other."""
-        return np.asarray(np.where(answers[:, 0] == self.names[1], 1, np.where(answers[:, 0] == self.names[0], 0, -1)))
+        """The number of each label among the names, -1 for any other."""
+        place = np.minimum(np.searchsorted(self.names, answers[:, 0]), len(self.names) - 1)
+        return np.where(self.names[place] == answers[:, 0], place, -1)
+
+    @property
+    def common(self) -> FloatArray:
+        """The two labels that most inputs have, in order."""
+        names, counts = np.unique(self.labels, return_counts=True)
+        return np.sort(names[np.argsort(-counts, kind="stable")[:TWO]])
 
     def measured(self, labels: Counting, points: int, rng: np.random.Generator) -> FirstLabels:
         """With the resolution at so many boundary points. Cost: about 110 rows each."""
-        low, high = (self.points[self.labels == name] for name in self.names)
+        low, high = (self.points[self.labels == name] for name in self.common)
         first, second = (some[rng.integers(len(some), size=points)] for some in (low, high))
         field = LabelField(labels.query, labels.dim, labels.facts.domain, self.scale)
-        boundary = Boundary.between(labels.query, first, second, np.full(points, self.names[0]), 1e-3 * self.size)
+        boundary = Boundary.between(labels.query, first, second, np.full(points, self.common[0]), 1e-3 * self.size)
         return replace(self, resolution=boundary_resolution(field, boundary, labels.facts.dtype, rng) / self.size)
 
     def space(self, labels: Counting, finest: float, rng: np.random.Generator) -> Flat:
@@ -186,12 +221,22 @@ class FirstLabels:
 
     def flat(self, space: Flat, dim: int) -> Flat:
         """A random flat through a boundary point between two of the inputs."""
-        low, high = (self.points[self.labels == name] for name in self.names)
+        low, high = (self.points[self.labels == name] for name in self.common)
         first, second = low[space.rng.integers(len(low))], high[space.rng.integers(len(high))]
         middle = Boundary.between(space.ask, first[None], second[None], np.zeros(1), 1e-3 * self.size).points[0]
         random = space.rng.standard_normal((len(first), dim - 1))
         basis = np.linalg.qr(np.column_stack([second - first, random]))[0].T
         return replace(space, origin=middle, basis=basis)
+
+    def class_flat(self, space: Flat, dim: int) -> Flat:
+        """A flat through inputs of as many classes as it has room for, the rarest first."""
+        names, counts = np.unique(self.labels, return_counts=True)
+        rarest = names[np.argsort(counts, kind="stable")]
+        chosen = [self.points[space.rng.choice(np.flatnonzero(self.labels == name))] for name in rarest[:dim]]
+        random = space.rng.standard_normal((len(chosen[0]), dim))
+        origin = np.mean(chosen, axis=0) / TWO  # nearer to the middle of all inputs
+        basis = np.linalg.qr(np.column_stack([*(point - origin for point in chosen), random]))[0][:, :dim].T
+        return replace(space, origin=origin, basis=basis)
 
 
 BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 0.1))  # inputs, scale: until labels differ
@@ -216,11 +261,6 @@ def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> Fir
             raise StageFailed("look", "one label alone", number=1, limit=2, outcome=Outcome.ONE_LABEL)
         if classes is not None and len(names) > classes:
             raise InvalidInput.about("classes", got=f"{len(names)} different labels", expected=f"{classes}")
-        if len(names) > 2:
-            raise StageFailed(
-                "look", "more than two labels", number=len(names), limit=2, outcome=Outcome.PIECEWISE_CONSTANT,
-                diagnosis=Diagnosis("several-labels", {"labels": len(names)}, (TRAIN, SPAN_FROM_LABELS)),
-            )  # fmt: skip
         again = labels.query(np.tile(points[:64], (ASKED_AGAIN, 1)))[:, 0].reshape(ASKED_AGAIN, -1)
         changed = int((again != found[:64]).any(axis=0).sum())
         seen = FirstLabels(points, found, names, scale, 0.0)

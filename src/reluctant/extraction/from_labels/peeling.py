@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import qr
 
 from reluctant.extraction.from_labels.bent_model import BentModel, BoundaryPoints, Terms, row_norms
-from reluctant.extraction.from_labels.flat import Flat
+from reluctant.extraction.from_labels.flat import Flat, facet_slopes
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints, polished, solved_terms
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
@@ -225,7 +225,7 @@ class Peeling:
         least = np.full(len(y), self.offset * self.size)
         if not self.whole:
             return least
-        return np.maximum(least, DOUBTS * self.certainty(model).errors(y))
+        return np.maximum(least, DOUBTS * self.certainty(model).errors(model.across(y)))
 
     def certainty(self, model: BentModel) -> Certainty:
         """Standard errors of the model, by all located points."""
@@ -239,7 +239,7 @@ class Peeling:
         Cost: at most a line for each number of the model, each as many rows as it has bits to add.
         """
         points = self.clear_points(model, points)
-        rows = self.certainty(model).whitened(points.points)
+        rows = self.certainty(model).whitened(points)
         error = np.linalg.norm(rows, axis=1)
         order = qr(rows.T, pivoting=True, mode="r")[1][: rows.shape[1]] if len(rows) else np.empty(0, dtype=int)
         order = order[DOUBTS * error[order] > wanted]
@@ -340,7 +340,8 @@ class Peeling:
             start = BoundaryPoints(before + far[:, None] * way[open_], unit[open_])
             t = self.flat.crossings(start, far / 8, self.flat.finest, 4 * far)
             points = start.points + np.nan_to_num(t)[:, None] * start.across
-            slope, beside, tol, flat = self.slopes(points, unit[open_], far / 8, np.isfinite(t))
+            there = BoundaryPoints(points, unit[open_])
+            slope, beside, tol, flat = facet_slopes(self.flat, there, far / 8, np.isfinite(t))
             # Both facets must meet inside the bracket, or before it where labels do not tell them apart; else a short
             # facet lies between them.
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -353,47 +354,6 @@ class Peeling:
             open_ = open_[~good]
             reach[open_] /= shorter
         return found
-
-    def slopes(
-        self, points: FloatArray, unit: FloatArray, step: FloatArray, wanted: BoolArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-        """Normals (q, r) of the boundary at points of it, 1 along `unit`; also the points (q, r, r) that gave them.
-
-        With the tolerances (q, r) of these, and whether (q,) the boundary is flat there: at a random place on both
-        sides it is where the normal says. Cost: about (last bits + 5)·r rows each.
-        """
-        bits, farthest = (7, 20), 32.0
-        (q, r), last = points.shape, 0
-        random = self.flat.rng.standard_normal((q, r, r - 1))
-        sides = np.swapaxes(np.linalg.qr(np.concatenate([unit[:, :, None], random], axis=2))[0], 1, 2)[:, 1:]
-        t, flat = np.zeros((q, r - 1)), wanted.copy()
-        for bit in bits:
-            some = np.flatnonzero(flat)
-            lines = BoundaryPoints(
-                (points[some, None] + step[some, None, None] * sides[some]).reshape(-1, r),
-                np.repeat(unit[some], r - 1, axis=0),
-            )
-            scale, tol = (np.repeat(step[some] * 2.0**-b, r - 1) for b in (last, bit))
-            t[some] = self.flat.crossings(lines, scale, tol, farthest * scale, t[some].ravel()).reshape(-1, r - 1)
-            flat[some] = np.isfinite(t[some]).all(axis=1)
-            some = np.flatnonzero(flat)
-            mix = self.flat.rng.standard_normal((len(some), r - 1))
-            mix /= row_norms(mix)[:, None]
-            aside = step[some, None] * np.einsum("ql,qlr->qr", mix, sides[some])
-            aside += (mix * t[some]).sum(axis=1)[:, None] * unit[some]
-            steep = np.sqrt(1 + (t[some] ** 2).sum(axis=1) / step[some] ** 2)
-            off = 8 * (step[some] * 2.0**-bit + self.flat.finest) * steep
-            for sign in (1.0, -1.0):
-                open_ = flat[some]
-                there = BoundaryPoints(points[some] + sign * aside, unit[some])[open_]
-                flat[some[open_]] = self.flat.holds(there, off[open_])
-            last = bit
-        slope = unit - np.einsum("ql,qlr->qr", t / step[:, None], sides)
-        beside = points[:, None] + step[:, None, None] * sides + t[:, :, None] * unit[:, None]
-        beside = np.concatenate([points[:, None], beside], axis=1)
-        tol = np.maximum(step * 2.0**-last, self.flat.located_to)[:, None] * np.ones(r)
-        tol[:, 0] = self.flat.located_to
-        return slope, beside, tol, flat
 
     # ---- the unknown scale of a facet
 
@@ -569,28 +529,28 @@ def boundary_point(flat: Flat, finest: float) -> BoundaryPoints | None:
     for _ in range(tries):
         y = flat.draw(draws)
         labels = flat.labels(y)
-        if not ((labels == 0).any() and (labels == 1).any()):
+        names, counts = np.unique(labels, return_counts=True)
+        if len(names) == 1:
             continue
-        low, high = y[labels == 0][0], y[labels == 1][0]
+        pair = np.sort(names[np.argsort(-counts, kind="stable")[:2]])
+        low, high = (y[labels == name][0] for name in pair)
         length = float(np.linalg.norm(high - low))
-        line = BoundaryPoints(low[None], (high - low)[None] / length)
+        line = BoundaryPoints(low[None], (high - low)[None] / length, pair)
         t = flat.crossings(line, length / 2, finest, length / 2, length / 2)
         if np.isfinite(t).all():
-            return BoundaryPoints(line.points + t[:, None] * line.across, line.across)
+            return BoundaryPoints(line.points + t[:, None] * line.across, line.across, pair)
     return None
 
 
 def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
     """The affine model of one facet, and the boundary points that gave it. Cost: about 40·r rows."""
     tries, steps = 4, (3e-3, 4e-4, 5e-5)
-    search = Peeling(flat, LocatedPoints.none(flat.dim), np.empty((0, flat.dim)))
     for _ in range(tries):
         found = boundary_point(flat, flat.finest)
         for step in steps if found is not None else ():
             assert found is not None
-            slope, beside, tol, is_flat = search.slopes(
-                found.points, found.across, np.array([step * flat.typical]), np.ones(1, dtype=bool)
-            )
+            length, wanted = np.array([step * flat.typical]), np.ones(1, dtype=bool)
+            slope, beside, tol, is_flat = facet_slopes(flat, found, length, wanted)
             if is_flat[0]:
                 slope = slope[0] / np.linalg.norm(slope[0])
                 return BentModel.affine(slope, float(-slope @ found.points[0])), LocatedPoints(beside[0], tol[0])
@@ -601,19 +561,19 @@ def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
 
 def refuse_curves(flat: Flat) -> None:
     """StageFailed if the boundary bends nearly everywhere with the square of a step. Cost: 1300 rows."""
-    places, steps, most = 8, (1e-2, 1e-3), 1 / 2
+    places, steps, most = 8, (1e-3, 1e-4), 1 / 2
     tol, noise, (least_ratio, most_ratio) = 1e-10 * flat.typical, 30.0, (40.0, 250.0)
     points = [found for found in (boundary_point(flat, tol) for _ in range(places)) if found is not None]
     if not points:
         return
-    at = BoundaryPoints(*(np.concatenate([getattr(p, name) for p in points]) for name in ("points", "across")))
+    at = sum(points[1:], points[0])
     aside = flat.rng.standard_normal(at.points.shape)
     aside -= (aside * at.across).sum(axis=1)[:, None] * at.across
     aside /= row_norms(aside)[:, None]
     bends = []
     for step in steps:
         length = step * flat.typical
-        there = [BoundaryPoints(at.points + sign * length * aside, at.across) for sign in (1, -1)]
+        there = [BoundaryPoints(at.points + sign * length * aside, at.across, at.pairs) for sign in (1, -1)]
         bends.append(np.abs(sum(flat.crossings(lines, length, tol, 32 * length) for lines in there)))
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = bends[0] / bends[1]

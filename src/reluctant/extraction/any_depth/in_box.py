@@ -1,0 +1,71 @@
+"""`DeepInBox`: several hidden layers behind a link, inside the box where probabilities keep their digits.
+
+Deeper methods look out to some thirty times a typical input. In units of the box that is where the box ends: there the
+target is like any other, and `AnyDepth` runs as it is. Digits that probabilities lose next to 0 and 1 count as noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.extraction.any_depth.method import AnyDepth
+from reluctant.extraction.method import Candidate, Method, StageFailed
+from reluctant.geometry import DistanceNoise
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting
+from reluctant.oracles.input_units import InputUnits, Scaled
+from reluctant.oracles.links import lost_digits
+
+REACH = 30.0  # in units of the scale: how far out rows of a fit may lie
+LINES_END = 0.9 * REACH
+SIZES = 0.5 ** np.arange(4)  # of the box, from the largest
+SHELL = 32  # rows asked at the end of each
+ELSEWHERE = 8.0  # times what is lost at these rows: others may lie closer to 0 and 1
+MOST_LOST = 1e-11  # of the spread of the values: what may be lost at the end of a box
+
+
+@dataclass(frozen=True)
+class DeepInBox(Method):
+    """Exact extraction of several hidden layers inside a box that a link leaves. Cost: that of `AnyDepth` and 128 rows.
+
+    Arguments:
+        method: what runs there; its lines end before the box does.
+    """
+
+    method: AnyDepth = field(default_factory=lambda: AnyDepth(lines_end=LINES_END))
+
+    def run(
+        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    ) -> Candidate:
+        """One attempt; raises StageFailed where no box keeps enough digits, or the method gets stuck."""
+        half = float(np.min(oracle.facts.domain.high))
+        size, lost = _largest_size(oracle, half, rng)
+        units = InputUnits(np.zeros(oracle.dim), np.full(oracle.dim, size / REACH))
+        view = Counting(Scaled(oracle.inner, units, Domain(), None), oracle.ledger)
+        own = DistanceNoise(max(noise.near, ELSEWHERE * lost), noise.growth * size / REACH)
+        found = self.method.run(view, own, rng, lambda part: keep(units.network(part)))
+        return replace(found, network=units.network(found.network), certificate=None)
+
+
+def _largest_size(oracle: Counting, half: float, rng: np.random.Generator) -> tuple[float, float]:
+    """The largest half width out to which values keep their digits, and what they lose there."""
+    rows = rng.standard_normal((SHELL, oracle.dim))
+    rows *= np.sqrt(oracle.dim) / np.linalg.norm(rows, axis=1, keepdims=True)
+    with oracle.stage("reach", expected=len(SIZES) * SHELL):
+        asked = np.concatenate([size * half * rows for size in SIZES])
+        values = np.asarray(oracle.inner.answer(asked)).reshape(len(SIZES), SHELL, -1)
+    for size, found in zip(SIZES, values, strict=True):
+        lost = _lost(found, oracle)
+        if lost <= MOST_LOST * float(found.std(axis=0).max()):
+            return float(size * half), lost
+    raise StageFailed("reach", "no box where values keep their digits", number=lost, limit=MOST_LOST)
+
+
+def _lost(values: FloatArray, oracle: Counting) -> float:
+    """The most that digits of these values are off by; infinite where some cannot be read."""
+    return float(lost_digits(values, oracle).max()) if np.isfinite(values).all() else np.inf

@@ -1,0 +1,275 @@
+"""`output_space`: the affine space that the answers of a target lie in, and `OutputSpace`, its result.
+
+A last layer maps h hidden values to m outputs, so answers lie in an affine space of at most h dimensions. With m > h
+its rank is the width of the last hidden layer, and its basis is the last matrix up to a square factor (Carlini et al.,
+2024, for language models). Rows are asked until 16 of them bring no direction. Probabilities and log-probabilities
+are read as log-ratios first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Unpack
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.geometry.lines import IntArray
+from reluctant.interface.noise import UNIFORM_SD, answer_kind, narrowest_format, rounding_noise
+from reluctant.messages import Diagnosis
+from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
+from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles.keywords import InputsKeywords
+from reluctant.oracles.links import UNDO_LINK, AnswerLink, Linked, link_of, lost_digits, raw_answers
+from reluctant.oracles.open import Target, opened_target
+from reluctant.results import Ended, Outcome, Run
+from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_MARGIN
+
+FIRST_ROWS, MORE_ROWS, QUIET_ROWS = 8, 2, 16  # asked at first, then, and as many that bring nothing end the search
+FAR_OUT = 32.0  # scale of inputs: there hidden neurons are on or off whatever their biases
+NEARER = 8.0  # times, where probabilities saturate
+MOST_UNREADABLE = 64  # rows in all that saturate
+ROUNDINGS_INSIDE = 16.0  # of an answer: sums inside a network round too
+GRAM_DIGITS = 1e-7  # of the largest singular value: the search tells no weaker direction, the last look does
+PROBABILITY_LINKS = ("softmax", "sigmoid", "top-k")
+GOOD_OUTCOMES = (Outcome.OUTPUT_SPACE, Outcome.OUTPUTS_FULL)
+
+
+@dataclass(frozen=True, eq=False)
+class OutputSpace(Ended):
+    """Outcome of `output_space`.
+
+    basis: orthonormal rows (rank, m); answers are offset (m,) plus a combination of them. margin: the strongest
+    direction that counted as nothing over the weakest that counted: the rank is clear if it is far below 1. singular:
+    all singular values, largest first. link: what answers were read through, None of values.
+    """
+
+    outcome: Outcome
+    basis: FloatArray
+    offset: FloatArray
+    margin: float
+    rows: Mapping[str, Rows]
+    singular: FloatArray = field(default_factory=lambda: np.empty(0))
+    link: AnswerLink | None = None
+    stage: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    reason: Diagnosis | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True only if fresh rows brought nothing more, and the rank is clear."""
+        return self.outcome in GOOD_OUTCOMES
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.basis)
+
+    @property
+    def missed_share(self) -> float:
+        """A direction that shows at a smaller share of inputs may have been missed, with 95 % confidence."""
+        return min(1.0, RULE_OF_THREE / max(self.queries, 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; the basis itself is left out."""
+        return {
+            **self.ending(),
+            "rank": self.rank,
+            "outputs": self.basis.shape[1],
+            "margin": self.margin,
+            "missed share": self.missed_share,
+            "link": self.link,
+            "singular values": self.singular.tolist(),
+        }
+
+    def shown_facts(self) -> dict[str, object]:
+        """The rank, and how clear it is."""
+        return {"rank": f"{self.rank} of {self.basis.shape[1]} outputs", "margin": self.margin}
+
+    def __repr__(self) -> str:
+        return f"OutputSpace({self.outcome.slug}, rank {self.rank} of {self.basis.shape[1]}, queries={self.queries})"
+
+
+def output_space(
+    oracle: Target,
+    *,
+    rng: Rng = 0,
+    quiet: int = QUIET_ROWS,
+    seconds: float | None = None,
+    **opening: Unpack[InputsKeywords],
+) -> OutputSpace:
+    """Find the affine space that a target's answers lie in: its rank, a basis and an offset.
+
+    Arguments:
+        oracle: the target: an oracle, or anything that `open_oracle` takes.
+        rng: seed of all random choices.
+        quiet: rows in a row that bring no direction and end the search. More of them find neurons that are rarely on.
+        seconds: processor time; what was found until then is kept. No limit without it.
+        opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
+
+    Cost: rank + quiet + 4 rows; more where hidden neurons are rarely on, or probabilities saturate.
+    """
+    if not isinstance(quiet, int | np.integer) or isinstance(quiet, bool) or quiet < 1:
+        raise InvalidInput.about("quiet", got=repr(quiet), expected="a whole number of rows, at least 1")
+    with opened_target(oracle, opening, seconds) as opened:
+        run = Run[FloatArray].begin(opened, "output space", rng, np.empty((0, opened.outputs)))
+        search = _AnswerSpace(opened, as_generator(rng), int(quiet))
+
+        def cut_short(outcome: Outcome) -> OutputSpace:
+            return search.result(outcome, run)
+
+        return run.finish(lambda: search.result(search.go(), run), cut_short)
+
+
+class _AnswerSpace:
+    """The answers so far, and how well each row is known."""
+
+    def __init__(self, oracle: Counting, rng: np.random.Generator, quiet: int) -> None:
+        self.oracle, self.rng, self.quiet = oracle, rng, quiet
+        self.link: AnswerLink | None = None
+        self.scale, self.unreadable = FAR_OUT, 0
+        self.values, self.sd = np.empty((0, oracle.outputs)), np.empty(0)
+        self.products = np.empty((0, 0))  # of answers with each other
+        self.fresh = 0.0  # noise between two answers to one row
+
+    def go(self) -> Outcome:
+        """Ask until rows bring nothing."""
+        with self.oracle.stage("answers"):
+            self.begin()
+            rank, since = self.rank(), len(self.values)
+            while rank < self.outputs and len(self.values) - since < self.quiet:
+                if self.unreadable > MOST_UNREADABLE:
+                    return Outcome.OUT_OF_REACH
+                self.ask(MORE_ROWS)
+                now = self.rank()
+                rank, since = (now, len(self.values)) if now > rank else (rank, since)
+        return Outcome.OUTPUT_SPACE
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs, of log-ratios where they are read so."""
+        return self.oracle.outputs
+
+    def begin(self) -> None:
+        """The first rows, one of them twice; answers that add up to one are read as log-ratios from then on."""
+        rows = self.drawn(FIRST_ROWS)
+        with raw_answers(self.oracle) as raw:
+            values = self.oracle.answer(np.concatenate([rows, rows[:1]]))
+        told = raw[0] if raw else values
+        link = _link_of(values) if self.oracle.unread else None
+        if link is not None:
+            facts = self.oracle.facts
+            self.oracle = Counting(Linked(self.oracle.inner, link), self.oracle.ledger, facts.domain, facts.samples)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = UNDO_LINK[link](values)
+            self.link, self.values = link, np.empty((0, values.shape[1]))
+        self.fresh = float(np.nan_to_num(np.abs(values[-1] - values[0])).max())
+        self.take(values[:-1], told[:-1])
+
+    def drawn(self, count: int) -> FloatArray:
+        """Random inputs, or like those the target is for."""
+        facts = self.oracle.facts
+        if facts.samples is not None:
+            return facts.samples[self.rng.integers(len(facts.samples), size=count)]
+        half = facts.domain.sample(self.rng, count // 2, facts.dim, self.scale)
+        if facts.domain.is_space:  # a neuron that is off at one of them is more often on at the other
+            return np.concatenate([half, -half])
+        return np.concatenate([half, facts.domain.sample(self.rng, count // 2, facts.dim, self.scale)])
+
+    def ask(self, count: int) -> None:
+        """So many more rows."""
+        with raw_answers(self.oracle) as told:
+            values = self.oracle.answer(self.drawn(count))
+        self.take(values, told[0] if told else values)
+
+    def take(self, values: FloatArray, told: FloatArray) -> None:
+        """Keep the rows that can be read, and their noise."""
+        finite = np.isfinite(values).all(axis=1)
+        self.unreadable += int((~finite).sum())
+        if finite.mean() <= 1 / 2:
+            self.scale /= NEARER
+        values, told = values[finite], told[finite]
+        if not len(values):
+            return
+        number_format, rounded = narrowest_format(told), rounding_noise(told)
+        size = np.maximum(np.abs(told).max(axis=1), np.abs(values).max(axis=1))
+        lost = lost_digits(values, self.oracle, number_format).max(axis=1)
+        if link_of(self.oracle) in PROBABILITY_LINKS:  # a relative error of p is an absolute one of its logarithm
+            size, rounded = np.maximum(size, 1.0), rounded / told.min(axis=1)
+        written = ROUNDINGS_INSIDE * UNIFORM_SD * (unit_roundoff(number_format) * size + lost)
+        sd = np.hypot(written, np.maximum(rounded, self.fresh))
+        self.values, self.sd = np.concatenate([self.values, values]), np.concatenate([self.sd, sd])
+        self.products = np.block([[self.products, self.values[: -len(values)] @ values.T], [values @ self.values.T]])
+
+    def weighted(self) -> tuple[int, IntArray, FloatArray, float]:
+        """The smallest answer, all others, one over the size of each, and the noise of an entry then."""
+        size = np.sqrt(np.diag(self.products))
+        first = int(np.argmin(size))
+        rest = np.delete(np.arange(len(size)), first)
+        weights = 1 / np.where(size[rest] > 0, size[rest], 1.0)
+        return first, rest, weights, float((np.hypot(self.sd[rest], self.sd[first]) * weights).max(initial=0.0))
+
+    def decomposed(self) -> tuple[FloatArray, FloatArray, float]:
+        """Singular values and directions of the answers less the smallest one, each by its size; what noise has."""
+        first, rest, weights, noise = self.weighted()
+        _, sizes, right = np.linalg.svd(
+            weights[:, None] * (self.values[rest] - self.values[first]), full_matrices=False
+        )
+        return sizes, right, self.limit((len(rest), self.outputs), noise)
+
+    def rank(self) -> int:
+        """Number of directions so far, by the products of all answers: half the digits, at little cost."""
+        if len(self.values) < 2:
+            return 0
+        first, rest, weights, noise = self.weighted()
+        products = self.products[np.ix_(rest, rest)] - self.products[rest, first] - self.products[rest, first][:, None]
+        gram = np.outer(weights, weights) * (products + self.products[first, first])
+        sizes = np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0.0))
+        least = max(self.limit((len(rest), self.outputs), noise), GRAM_DIGITS * float(sizes.max()))
+        return min(int((sizes > least).sum()), self.outputs)
+
+    def limit(self, shape: tuple[int, int], noise: float) -> float:
+        """The largest singular value that noise of this size has: σ (√n + √m), with some safety."""
+        return DOUBLE.safety * noise * float(np.sqrt(shape[0]) + np.sqrt(shape[1]))
+
+    def result(self, outcome: Outcome, run: Run[FloatArray]) -> OutputSpace:
+        """What is known of the space; how a search ended that was not cut short depends on the rank."""
+        basis, offset, margin = np.empty((0, self.outputs)), np.zeros(self.outputs), np.inf
+        singular = np.empty(0)
+        if len(self.values) >= 2:
+            singular, right, limit = self.decomposed()
+            basis = right[singular > limit]
+            offset = self.values[self.weighted()[0]]
+            offset = offset - (basis @ offset) @ basis
+            margin = _margin(singular, len(basis), limit / DOUBLE.safety)
+        if outcome is Outcome.OUTPUT_SPACE:
+            outcome = _outcome(len(basis), self.outputs, margin)
+        return OutputSpace(
+            outcome, basis, offset, margin, run.spent(), singular, self.link, run.stage, MappingProxyType(run.evidence)
+        )  # fmt: skip
+
+
+def _margin(sizes: FloatArray, rank: int, noise: float) -> float:
+    """What counted as nothing, noise at least, over the weakest direction; 0 where there is none."""
+    nothing = max(float(sizes[rank]) if rank < len(sizes) else 0.0, noise)
+    return nothing / float(sizes[rank - 1]) if rank else 0.0
+
+
+def _outcome(rank: int, outputs: int, margin: float) -> Outcome:
+    if not rank:
+        return Outcome.CONSTANT
+    if margin > UNCLEAR_MARGIN:
+        return Outcome.RANK_UNCLEAR
+    return Outcome.OUTPUTS_FULL if rank == outputs else Outcome.OUTPUT_SPACE
+
+
+def _link_of(answers: FloatArray) -> AnswerLink | None:
+    """What answers of several outputs show by adding up to one."""
+    if answers.shape[1] == 1:
+        return None
+    if answer_kind(answers) is Kind.PROBABILITIES:
+        return "softmax"
+    with np.errstate(over="ignore"):
+        return "log-softmax" if answer_kind(np.exp(answers)) is Kind.PROBABILITIES else None
