@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.fitting.network_fit import polish
+from reluctant.fitting.network_fit import neuron_errors, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
@@ -32,3 +32,9 @@ def test_a_network_whose_states_no_answer_tells_stays_as_it_is() -> None:
     network = ReLUNetwork([np.eye(2), np.zeros((1, 2)), np.ones((1, 1))], [np.zeros(2), np.zeros(1), np.zeros(1)])
     rows = np.random.default_rng(0).standard_normal((20, 2))
     assert polish(network, rows, network(rows), NOISE) is network
+
+
+def test_rows_on_creases_alone_say_nothing_of_a_neuron() -> None:
+    network = ReLUNetwork([np.ones((2, 3)), np.ones((1, 2))], [np.zeros(2), np.zeros(1)])
+    errors = neuron_errors(network, np.zeros((4, 3)), NOISE)
+    np.testing.assert_array_equal(errors, [np.inf, np.inf])

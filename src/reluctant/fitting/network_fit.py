@@ -102,11 +102,14 @@ def _thorough_rules(steps: int) -> StepRules:
 def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) -> FloatArray:
     """Standard error (h,) of the worst weight of each hidden neuron, its weights above being of norm one.
 
-    After a fit to these rows; directions that no answer tells, as the scales of neurons, have no error.
+    After a fit to these rows; directions that no answer tells, as the scales of neurons, have no error. Infinite where
+    every row is on a crease.
     """
     least_eigenvalue = 1e-13  # relative; eigenvalues below belong to directions that no answer tells
     fixed = _fixed_layers(network, first_weights=True)
     rows = rows[_off_creases(network, rows)]
+    if not len(rows):
+        return np.full(sum(network.widths[1:-1]), np.inf)
     jacobian = _jacobian(network, rows, 1 / noise.at(np.linalg.norm(rows, axis=1))[:, None], fixed)
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))
     jacobian /= scale

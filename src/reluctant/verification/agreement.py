@@ -256,7 +256,8 @@ def examine(
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, creases=held_out is None, extremes=not oracle.facts.saturates,
+                on_lines=on_lines, far=far, creases=held_out is None,
+                extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
             answers = oracle.query(np.concatenate([group.rows for group in groups]))
