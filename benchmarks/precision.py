@@ -111,6 +111,8 @@ def rows() -> list[Row]:
         noise(1e-4, 784, 32, 1),
         decimals(6, 784, 128, 1),
         noise(1e-6, 784, 128, 1),
+        decimals(4, 64, 32, 16, 1),
+        noise(1e-6, 64, 32, 16, 1),
         *(rounded(digits, float32(20, 16, 3)) for digits in (2, 3, 4, 5)),
         *(rounded(3, float32(*widths)) for widths in ((10, 50, 1), (50, 40, 1), (64, 32, 10), (784, 32, 1))),
     ]

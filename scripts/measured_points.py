@@ -2,6 +2,8 @@
 
 python scripts/measured_points.py          writes src/reluctant/estimation/measured.json
 python scripts/measured_points.py --check  exit status 1 if that is not what the results say
+
+Rows measured before verification got its points at three times the scale and on lines are written with these added.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from benchmarks.results import read_results  # noqa: E402
 
 from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
 from reluctant.estimation.formulas import DECIMALS, FLOAT32, NOISE  # noqa: E402
+from reluctant.extraction.attempts import POINTS_FOR_DEEP, points_at_use, points_on_lines  # noqa: E402
+from reluctant.verification.agreement import LINE_POINTS  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
 EXACT = (
@@ -33,6 +37,7 @@ EXACT = (
 TRAINED = {"digits": [64, 32, 16, 10]}  # networks that are not called by their shape
 NAMED = re.compile(r"(\d+(?:-\d+)+)")
 FEW_DIGITS = re.compile(r"(float32, )?(\d+) decimals|noise (\S+)|(float32)$")
+VERIFIED_SO_SINCE = "2026-11-17"
 CORE, DEVICE = "one CPU core", "NVIDIA H200"
 
 Row = dict[str, Any]
@@ -53,11 +58,19 @@ def point(name: str, row: Row, source: str, asked: str) -> Row:
     per_answer = row.get("parameters", 0) / widths[-1]  # results that tell the cost tell it in answers a parameter
     queries = row["queries"] if "queries" in row else row["cost"] * per_answer
     most = row.get("queries_max") or row.get("cost_max", 0) * per_answer or queries
+    more = verification_since(widths, queries) if row["date"] < VERIFIED_SO_SINCE and asked != "labels" else 0
     return {
         "name": name, "widths": widths, "answers": asked, "networks": row["networks"], "ok": row["ok"],
-        "queries": round(queries), "most_queries": round(most), "out": row.get("out", row.get("out_max")),
+        "queries": round(queries) + more, "most_queries": round(most) + more, "out": row.get("out", row.get("out_max")),
         "most_out": row.get("out_max"), "source": source,
     }  # fmt: skip
+
+
+def verification_since(widths: list[int], queries: float) -> int:
+    """Rows that verification asks now and did not before: at scales 1 and 3, and on lines."""
+    if len(widths) > 3:
+        return POINTS_FOR_DEEP + sum(widths[1:-1]) + LINE_POINTS
+    return points_at_use(int(queries)) + points_on_lines(int(queries))
 
 
 def answers(name: str) -> str | None:

@@ -33,7 +33,6 @@ from reluctant.estimation.formulas import (
     formula_for,
     parameters,
     shape_name,
-    verification_since,
 )
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FLOAT_BYTES, FloatArray
@@ -98,19 +97,11 @@ def _measured() -> Any:
 
 @cache
 def measured_points() -> tuple[MeasuredPoint, ...]:
-    """Every shape that was measured, with the rows that verification asks since then."""
-    points = (
+    """Every shape that was measured."""
+    return tuple(
         MeasuredPoint(**{**row, "widths": tuple(row["widths"]), "answers": Answers.parse(row["answers"])})
         for row in _measured()["points"]
     )
-    return tuple(map(_verified_as_now, points))
-
-
-def _verified_as_now(point: MeasuredPoint) -> MeasuredPoint:
-    if point.answers.kind == "labels":
-        return point
-    more = verification_since(point.widths, point.queries)
-    return replace(point, queries=point.queries + more, most_queries=point.most_queries + more)
 
 
 def measured_speeds() -> Mapping[str, float]:

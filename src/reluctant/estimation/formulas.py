@@ -183,13 +183,6 @@ def _verify_rows(h: int, spent: float, on_creases: int) -> float:
     return float(points + on_creases + far + points_on_lines(int(spent)))
 
 
-def verification_since(widths: Widths, queries: float) -> int:
-    """Rows that verification asks now and did not when shapes were measured: at scales 1 and 3, and on lines."""
-    if len(widths) > 3:
-        return POINTS_FOR_DEEP + sum(widths[1:-1]) + LINE_POINTS
-    return points_at_use(int(queries)) + points_on_lines(int(queries))
-
-
 def _is_small(d: int, h: int, m: int) -> bool:
     return h * (d + 1 + m) <= DepthTwo.polished_parameters
 
