@@ -84,6 +84,7 @@ def test_options_of_other_commands_are_left_to_them(command, npz, folder):
         ("budget = true", ["budget", "number"]),
         ("[audit]\nformat = ['pdf']", ["format", "pdf"]),
         ("[targets.a]\nbudget = 3", ["targets.a", "target ="]),
+        ("[targets.'model.onnx']\ntarget = 'other.onnx'", ["model.onnx", "no path"]),
         ("budget = [", ["reluctant.toml", "TOML"]),
         ("trust-code = true", ["trust-code", "command line"]),
     ],

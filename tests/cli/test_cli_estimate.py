@@ -15,7 +15,7 @@ def test_what_it_prints(command):
     assert "at 200 rows a second        8.6 min" in ended.out
     assert "at 0.5 EUR a thousand       51.8" in ended.out
     assert "extrapolated" not in ended.out
-    assert "784-128-1          20 of 20   103,611" in ended.out
+    assert "784-128-1          20 of 20   103,610" in ended.out
     assert ended.err == ""
 
 

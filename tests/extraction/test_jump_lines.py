@@ -80,6 +80,16 @@ def test_inside_bounds(seed):
     assert error(result.network, true, -1, 1) < 1e-11
 
 
+def test_an_affine_map_inside_bounds_has_no_line_to_read():
+    weights = np.arange(6.0)
+    target = rl.open_oracle(
+        lambda x: x @ weights + 1, dim=6, domain=(-1, 1), gradients=lambda x: np.broadcast_to(weights, x.shape)
+    )
+    result = rl.extract(target, rng=0)
+    assert result.ok
+    np.testing.assert_allclose(result.network(np.eye(6))[:, 0], weights + 1, atol=1e-12)
+
+
 @pytest.mark.parametrize("link", ["softmax", "sigmoid", "log-softmax"])
 def test_behind_a_link(link):
     true = with_link(planted((30, 8, 3), 2), link)

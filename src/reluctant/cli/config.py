@@ -7,6 +7,7 @@ then the target, then the command, then the top.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,6 +21,7 @@ from reluctant.errors import InvalidInput
 
 OWN_FILE, PROJECT_FILE, TABLE = "reluctant.toml", "pyproject.toml", ("tool", "reluctant")
 TARGETS, TARGET = "targets", "target"
+PLAIN_NAME = re.compile(r"[\w-]+")
 HELP = {"-h", "--help"}
 ON_THE_COMMAND_LINE = {"trust_code"}  # a folder must not decide that its own files may run code
 
@@ -67,6 +69,10 @@ def _config(place: str, data: Mapping[str, Any], commands: Iterable[str]) -> Con
             raise _unknown(place, f"table [{name}]", name, known, "a command, or targets")
     targets = tables.pop(TARGETS, {})
     for name, table in targets.items():
+        if not PLAIN_NAME.fullmatch(name):  # a path or an address on the command line is what it says
+            raise InvalidInput.about(
+                place, got=f"[{TARGETS}.{name}]", expected="a name of letters, digits, - and _, no path or address"
+            )
         if not isinstance(table, Mapping) or not isinstance(table.get(TARGET), str):
             raise InvalidInput.about(
                 place, got=f"[{TARGETS}.{name}] without a target", expected=f'{TARGET} = "model.onnx", or an address'

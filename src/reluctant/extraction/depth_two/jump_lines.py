@@ -254,7 +254,8 @@ class _LinesSoFar:
 
     def candidate(self) -> Candidate:
         """The network, with rows beside its creases."""
-        rows, answers = (np.concatenate([getattr(each, part) for each in self.beside]) for part in ("rows", "answers"))
+        rows = np.concatenate([np.empty((0, self.oracle.dim)), *(each.rows for each in self.beside)])
+        answers = np.concatenate([np.empty((0, self.oracle.outputs)), *(each.answers for each in self.beside)])
         resolution, radius = SAME_ROUNDINGS * self.noise.rounding * self.size, np.inf
         if self.oracle.facts.domain.is_space:
             radius = FAR_END * float(np.sqrt(self.oracle.dim))
