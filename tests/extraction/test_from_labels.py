@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction.from_labels.method import FirstLabels
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry.boundary import only_labels
 from reluctant.networks import ReLUNetwork
 from reluctant.verification.label_check import check_labels
@@ -231,3 +233,13 @@ def test_many_networks(shape, seed):
     result = rl.extract(sign_of(true), dim=shape[0], rng=seed)
     assert result.ok
     assert np.median(direction_errors(result.network, true)) < 1e-11
+
+
+def test_a_label_that_the_first_inputs_did_not_show_ends_the_attempt():
+    inputs = np.eye(4)[:3]
+    seen = FirstLabels(inputs, np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]), 1.0, 0.0)
+    oracle = rl.open_oracle(lambda x: np.where(x[:, 3] > 0, 7.0, 1.0), dim=4)
+    space = seen.space(oracle, 1e-12, np.random.default_rng(0))
+    assert space.ask(inputs).tolist() == [[1.0]] * 3
+    with pytest.raises(StageFailed, match="did not show"):
+        space.ask(np.eye(4))

@@ -293,8 +293,9 @@ def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Step
     """
     levels, often = np.unique(lines.finite_answers, axis=0, return_counts=True)
     levels = levels[often > 1]  # what changes all the time does not come back
+    of_few_bits = narrowest_format(levels) == "float16" and not on_grid(levels)
     on_levels = len(levels) >= FEWEST_STEPS and off_grid(levels)
-    splits_likely = likely and len(levels) > 1 and not all_integers(levels)
+    splits_likely = likely and len(levels) > 1 and not all_integers(levels) and not of_few_bits
     if not _are_flat(lines) or not (on_levels or splits_likely):
         return None
     try:
@@ -353,8 +354,12 @@ def _depend_on_one_input(ask: Ask, ways: Paths) -> bool:
 
 def off_grid(levels: FloatArray) -> bool:
     """True if levels are no numbers of few decimals, nor of few bits."""
-    rounded = any(on_decimals(levels, decimals) for decimals in range(COARSEST_GRID + 1))
-    return not rounded and narrowest_format(levels) != "float16"
+    return not on_grid(levels) and narrowest_format(levels) != "float16"
+
+
+def on_grid(levels: FloatArray) -> bool:
+    """True if levels are numbers of few decimals."""
+    return any(on_decimals(levels, decimals) for decimals in range(COARSEST_GRID + 1))
 
 
 # ---- shape, sigmoids and top k

@@ -58,7 +58,7 @@ def _largest_size(oracle: Counting, half: float, rng: np.random.Generator) -> tu
     rows *= np.sqrt(oracle.dim) / np.linalg.norm(rows, axis=1, keepdims=True)
     with oracle.stage("reach", expected=len(SIZES) * SHELL):
         asked = np.concatenate([size * half * rows for size in SIZES])
-        values = np.asarray(oracle.inner.answer(asked)).reshape(len(SIZES), SHELL, -1)
+        values = np.asarray(Counting(oracle.inner, oracle.ledger).answer(asked)).reshape(len(SIZES), SHELL, -1)
     for size, found in zip(SIZES, values, strict=True):
         lost = _lost(found, oracle)
         if lost <= MOST_LOST * float(found.std(axis=0).max()):

@@ -215,7 +215,11 @@ class FirstLabels:
         """All of space."""
 
         def ask(rows: FloatArray) -> FloatArray:
-            return self.class_of(labels.query(rows))[:, None].astype(float)
+            classes = self.class_of(labels.query(rows))
+            if len(self.names) > TWO and classes.min(initial=0) < 0:
+                others = int((classes < 0).sum())
+                raise StageFailed("look", "a label that the first inputs did not show", number=others, limit=0)
+            return classes[:, None].astype(float)
 
         return Flat(ask, np.zeros(labels.dim), None, self.size, finest * self.size, rng)
 
