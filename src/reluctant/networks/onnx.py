@@ -1,8 +1,8 @@
 """ONNX files of dense layers and ReLUs: import and export of a `ReLUNetwork`.
 
 Reading runs the graph symbolically. Every tensor is an affine function of the input and of the hidden layers so
-far, and there is one small function for each operator. A Relu starts a new hidden layer; what it depends on besides
-the layer before becomes a skip, and so does what the output depends on. A leaky unit is a ReLU and a skip: its value is
+far, and there is one small function for each operator. A Relu starts a new hidden layer; its other sources
+besides the layer before become skips, and so do those of the output. A leaky unit is a ReLU and a skip: its value is
 a z + (1 - a) max(z, 0). A node that does not fit gives an error with its name.
 
 Writing uses Gemm and Relu, one more Gemm and an Add for an affine term, Concat and one Gemm where a layer sees several
