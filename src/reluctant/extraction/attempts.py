@@ -63,8 +63,15 @@ from reluctant.interface.prospects import (
     shows_too_little,
     too_few_digits,
 )
-from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
-from reluctant.interface.reading import find_link
+from reluctant.interface.reach import (
+    clipped_range,
+    find_link,
+    is_rounded_inside,
+    larger,
+    readable_box,
+    smaller,
+    unsaturated_box,
+)
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
