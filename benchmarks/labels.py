@@ -23,14 +23,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import reluctant as rl
-from reluctant.engines import spread
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -64,13 +65,17 @@ def main() -> None:
         f"{'target':<16}{'recovered':>10}{'wrong':>6}{'direction':>11}{'(worst)':>9}{'boundary':>10}{'equal':>10}"
         f"{'over floor':>11}{'(most)':>8}{'labels':>10}{'r/request':>10}{'CPU s':>7}"
     )
-    for name in ROWS:
-        if name in wanted:
-            jobs = int(os.environ.get("LABELS_JOBS", "1"))
-            show(name, list(spread(partial(one_run, name), list(seeds()), jobs=jobs)))
+    names = [name for name in ROWS if name in wanted]
+    items = [(name, seed) for name in names for seed in seeds()]
+    jobs = int(os.environ.get("LABELS_JOBS", "1"))
+    with get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
+        runs = iter(map(one_run, items) if pool is None else pool.imap(one_run, items, chunksize=1))
+        for name in names:
+            show(name, [next(runs) for _ in seeds()])
 
 
-def one_run(name: str, seed: int) -> Run:
+def one_run(item: tuple[str, int]) -> Run:
+    name, seed = item
     return measured(ROWS[name](seed), seed)
 
 
@@ -107,7 +112,7 @@ def train() -> None:
     from sklearn.datasets import load_breast_cancer, load_digits
     from sklearn.neural_network import MLPClassifier
 
-    kept: dict[str, np.ndarray] = {}
+    kept: dict[str, Any] = {}
     for name, load, width, steps in (("cancer", load_breast_cancer, 16, 400), ("digits", load_digits, 32, 200)):
         x, y = load(return_X_y=True)
         x = (x - x.mean(axis=0)) / (x.std(axis=0) if name == "cancer" else x.std())
