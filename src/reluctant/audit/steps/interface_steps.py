@@ -15,8 +15,7 @@ from reluctant.interface import Interface, check_health
 from reluctant.interface.diagnoses import FAR_ENOUGH
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import are_labels, ask
-from reluctant.interface.reach import answered_box
-from reluctant.interface.reading import FEW_ROWS, likely_link, probability_format
+from reluctant.interface.reach import FEW_ROWS, answered_box, likely_link, probability_format
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import AnswerLink
