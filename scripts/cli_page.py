@@ -20,8 +20,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """\
 # Command line
 
-`reluctant COMMAND --help` prints the same. A TARGET is one of these: an `.onnx` or `.npz` file, `package.module:name` of a
-function or module, the URL of a served model, a name from a [file of settings](ci-gate.md#1-settings-in-a-file).
+`reluctant COMMAND --help` prints the same. A TARGET is an `.onnx` or `.npz` file, a Python object (`module:name`), the
+URL of a served model, or a name from a [file of settings](ci-gate.md#1-settings-in-a-file).
 
 | exit status | meaning |
 |---|---|
