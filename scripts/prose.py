@@ -22,7 +22,7 @@ QUOTES_CRUTCHES = {"style.md"}  # the page that shows what to avoid
 CRUTCH = re.compile(r"\b(told|taken|looked at|stands|what is)\b", re.IGNORECASE)
 LONG, TOO_LONG = 30, 45  # words of a sentence
 BLOCK = re.compile(r"^```.*?^```\n?", re.DOTALL | re.MULTILINE)
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[\"0-9])|\s*\|\s*|\n\s*\n|\n(?=\s*(?:[-*]|\d+\.|#+|\|)\s)")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[\"0-9])|\s*(?:\||·)\s*|\n\s*\n|\n(?=\s*(?:[-*]|\d+\.|#+|\|)\s)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 WORD = re.compile(r"[A-Za-zÀ-ÿ][\w'’-]*")
 Prose = Iterator[tuple[int, str]]  # line number, text
