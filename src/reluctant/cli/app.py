@@ -100,7 +100,7 @@ def _make_app() -> typer.Typer:
         cls=_Commands,
         no_args_is_help=True,
         add_completion=True,
-        help="Look at a ReLU network through its answers alone and get back what it hides. "
+        help="Model extraction for ReLU networks: recover a network from its answers to queries. "
         "For models that you own or may test.",
     )
 
