@@ -60,7 +60,7 @@ def crutches(file: Path) -> list[str]:
 
 def long_sentences(page: Path, limit: int) -> list[tuple[int, str]]:
     """Sentences of a page with more words than the limit; a cell of a table is text too."""
-    text = LINK.sub(r"\1", re.sub(r"`[^`]*`", "code", BLOCK.sub("\n\n", page.read_text("utf-8"))))
+    text = LINK.sub(r"\1", re.sub(r"`[^`]*`", "Code", BLOCK.sub("\n\n", page.read_text("utf-8"))))
     sentences = (" ".join(part.split()) for part in SENTENCE_END.split(text))
     counted = ((len(WORD.findall(sentence)), sentence) for sentence in sentences)
     return [(words, sentence) for words, sentence in counted if words > limit]

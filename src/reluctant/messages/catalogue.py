@@ -476,7 +476,7 @@ RUNS: Mapping[str, Entry] = {
         example={"share": 0.01, "weakest": 1e-9},
     ),
     "missed-label-direction": Entry(
-        "A region of another label could be missing that holds less than {region:.1%} of such inputs; so could a "
+        "A region of another label could be missing that holds less than {region:.1%} of such inputs. So could a "
         "direction that matters on less than {boundary:.0%} of the boundary, or is less than {weakest:.0e} of its "
         "normals.",
         example={"region": 0.003, "boundary": 0.05, "weakest": 1e-6},
