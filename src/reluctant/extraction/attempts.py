@@ -644,7 +644,7 @@ def labels_apart(place: Place, rng: np.random.Generator) -> bool:
     """True if whole numbers are labels where the first look left it open.
 
     They did not change along a few lines, and are a few labels at other inputs; or the first paths between them did not
-    tell labels from rounded values. Cost: 64 rows, and 240 for each time that paths are looked at again.
+    tell labels from rounded values. Cost: 64 rows, and 240 for each time that paths are searched again.
     """
     inputs, most_labels, tries, health, oracle = 64, 16, 3, place.health, place.oracle
     open_ = health.shape is Shape.PIECEWISE_CONSTANT and health.integers is IntegerKind.UNDECIDED

@@ -1,4 +1,4 @@
-"""Steps that probe some inputs: the smallest flip, local linearity, sections by a line and a plane, errors of a copy."""
+"""Steps that probe some inputs: the smallest flip, local linearity, sections by a line and a plane, a copy's errors."""
 
 from __future__ import annotations
 
