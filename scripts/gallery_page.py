@@ -25,8 +25,8 @@ reluctant reproduce all --out figures --jobs 2
 python scripts/gallery_page.py figures
 ```
 
-{checks} of {of} checks hold in that run (quick size, seed 0). [Four papers, run again](experiments.md) has the tables. The
-page that `reproduce` writes has every number.
+{checks} of {of} checks hold in that run (quick size, seed 0). [Four papers, run again](experiments.md) has the tables.
+The page that `reproduce` writes has every number.
 """
 
 
