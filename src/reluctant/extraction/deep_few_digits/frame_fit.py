@@ -20,6 +20,7 @@ from reluctant.extraction.deep_few_digits.missing_neurons import (
     with_missing,
 )
 from reluctant.extraction.deep_few_digits.orthant import SecondRow
+from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
 from reluctant.extraction.deep_few_digits.two_layers import (
     TwoLayers,
     Weighed,
@@ -34,6 +35,8 @@ from reluctant.verification.precision import rounding_sizes
 SURPRISE = 15.0  # deviations, that no answer may be off by
 SPREAD = 0.5  # of the sizes of random inputs, in the logarithm
 WILD, ROBUST = 1e3, 8.0  # Huber's limits, in deviations: with a neuron missing, and without
+WILD_GAIN = 0.03  # of the sum of squares: with a neuron missing, steps that gain less lead nowhere
+NEARLY_RIGHT = 10.0  # deviations, median: what few answers leave beside it is a rare neuron
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class FittedFrame:
         return Weighed(y, f, self.noise.at(asked, self.network, y, rows))
 
 
-FIT_ROUNDS = 8
+FIT_ROUNDS = 12
 MOST_PRODUCTS = 1e7  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
 FIT_CHI = 3.0  # root mean square of what is left, in deviations: above, the structure is wrong
 
@@ -114,14 +117,16 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
 
     calibration: noise over the length of a piece, over that of short lines.
     """
-    past_gone, worse, most_placing = 0.02, 2.0, 2
+    past_gone, worse, most_placing, most_fruitless = 0.02, 2.0, 2, 1
     frame, rng, m = layer.frame, asked.rng, asked.outputs
     with asked.view.oracle.stage("frame"):
         parameters = layer.w.size + len(rows) * (len(layer.b) + m)
         random = int(1.5 * parameters / asked.answers_a_row) + 200
+        before = len(asked.in_frame(frame)[0])
+        typical = np.arange(before, before + random)
         asked.ask(frame.points(random_coordinates(asked, frame, random)))
     fitted = FittedFrame(frame, _with_outputs(asked, layer, rows), CarriedNoise())
-    chi, known, placing = np.inf, fitted, 0
+    chi, known, placing, fruitless = np.inf, fitted, 0, 0
     for turn in range(FIT_ROUNDS):
         answers = fitted.answers(asked)
         parameters = fitted.network.parameters
@@ -130,8 +135,11 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             most = max(most, int(MOST_PRODUCTS / parameters))
         some = answers.chosen(_some(np.abs(answers.left_by(fitted.network)).max(axis=1), random, most, rng))
         enough = 0.0 if placing else 3.0
-        network = fit_two_layers(fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=enough)
-        network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
+        network = fit_two_layers(
+            fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=enough, gain=WILD_GAIN
+        )
+        if np.median(np.abs(some.left_by(network))) < NEARLY_RIGHT:
+            network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
         if network.s is not None:
             turned, left = without_past_term(network)
             if left < past_gone:
@@ -149,18 +157,20 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             if not _surprises(asked, fitted):
                 return fitted
             continue  # a rare crease that is placed badly: these answers place it
-        hopeless = np.median(np.abs(left_over)) > 20  # not a neuron that is missing
-        if hopeless or turn + 1 == FIT_ROUNDS:
+        if turn + 1 == FIT_ROUNDS or fruitless > most_fruitless:
             break
         if chi < FIT_CHI and placing < most_placing:  # as above: a neuron that is missing leaves far more
             placing += 1
             continue
         placing = 0
         more = second_from_left(fitted.network, answers, rng)
+        if more is None:
+            more = neuron_from_moments(fitted.network, answers.chosen(typical))
         if more is not None:
             fitted = replace(fitted, network=more)
             continue
         missing = find_missing(asked, frame, fitted.network, answers)
+        fruitless = 0 if missing else fruitless + 1
         if missing:
             explained = answers.y[largest < EXPLAINED + 1]
             fitted = replace(fitted, network=with_missing(fitted.network, missing, explained))
