@@ -216,7 +216,7 @@ class FirstLayer:
 
 @dataclass(frozen=True)
 class _Row:
-    """A hyperplane's normal (k,) in the larger frame, with its error; points (2, k) and gradients (2, m, k) beside it."""
+    """A normal (k,) in the larger frame, with its error; points (2, k) and gradients (2, m, k) beside its kink."""
 
     normal: FloatArray
     error: float
@@ -236,7 +236,9 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
         for turn in range(ROW_KINKS):  # a crease close to one kink is not close to the next
             wanted = [j for j, row in enumerate(rows) if row is None or row.error > ROW_ERROR]
             wanted = [j for j in wanted if turn < len(planes[j].kinks)]
-            for j, row in zip(wanted, _measured_rows(asked, small, frame, [planes[j] for j in wanted], turn), strict=True):
+            for j, row in zip(
+                wanted, _measured_rows(asked, small, frame, [planes[j] for j in wanted], turn), strict=True
+            ):
                 best = rows[j]
                 if row is not None and (best is None or row.error < best.error):
                     rows[j] = row

@@ -108,7 +108,8 @@ class FittedFrame:
 
 
 FIT_ROUNDS = 12
-MOST_PRODUCTS = 1e7  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
+MOST_PRODUCTS = 4e6  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
+FEW_LEFT = 0.02  # of the answers: so few are a crease that is placed badly, or a rare neuron
 FIT_CHI = 3.0  # root mean square of what is left, in deviations: above, the structure is wrong
 
 
@@ -122,10 +123,11 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
     with asked.view.oracle.stage("frame"):
         parameters = layer.w.size + len(rows) * (len(layer.b) + m)
         random = int(1.5 * parameters / asked.answers_a_row) + 200
-        before = len(asked.in_frame(frame)[0])
-        typical = np.arange(before, before + random)
+        earlier = len(asked.in_frame(frame)[0])
+        typical = np.arange(earlier, earlier + random)
         asked.ask(frame.points(random_coordinates(asked, frame, random)))
-    fitted = FittedFrame(frame, _with_outputs(asked, layer, rows), CarriedNoise())
+    start = _with_outputs(asked, layer, rows)
+    fitted = FittedFrame(frame, start, measured_noise(asked, frame, start, calibration))
     chi, known, placing, fruitless = np.inf, fitted, 0, 0
     for turn in range(FIT_ROUNDS):
         answers = fitted.answers(asked)
@@ -144,7 +146,7 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             turned, left = without_past_term(network)
             if left < past_gone:
                 network = fit_two_layers(replace(turned, s=None), some, rng, huber=ROBUST, steps=8, damping=1e-6)
-        fitted = FittedFrame(frame, network, measured_noise(asked, frame, network, calibration))
+        fitted = replace(fitted, network=network)
         chi = _chi(asked, fitted)
         if chi < FIT_CHI:
             fitted = replace(fitted, noise=fitted.noise.times(_inner_size(asked, fitted)))
@@ -155,16 +157,17 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
         largest = np.abs(left_over).max(axis=1)
         if chi < 2 and not (largest > SURPRISE).any():
             if not _surprises(asked, fitted):
-                return fitted
+                return _without_idle(asked, fitted, len(rows))
             continue  # a rare crease that is placed badly: these answers place it
         if turn + 1 == FIT_ROUNDS or fruitless > most_fruitless:
             break
-        if chi < FIT_CHI and placing < most_placing:  # as above: a neuron that is missing leaves far more
+        few = (largest > UNEXPLAINED).mean() < FEW_LEFT and np.median(largest) < EXPLAINED
+        if (chi < FIT_CHI or few) and placing < most_placing:  # as above: a neuron that is missing leaves far more
             placing += 1
             continue
         placing = 0
         more = second_from_left(fitted.network, answers, rng)
-        if more is None:
+        if more is None and np.median(largest) > EXPLAINED:
             more = neuron_from_moments(fitted.network, answers.chosen(typical))
         if more is not None:
             fitted = replace(fitted, network=more)
@@ -175,7 +178,7 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             explained = answers.y[largest < EXPLAINED + 1]
             fitted = replace(fitted, network=with_missing(fitted.network, missing, explained))
     if chi < FIT_CHI:
-        return fitted
+        return _without_idle(asked, fitted, len(rows))
     raise StageFailed("frame", "answers are not explained", number=chi, limit=FIT_CHI)
 
 
@@ -191,6 +194,29 @@ def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> Two
     found = np.linalg.lstsq(features / scale, f / sd, rcond=1e-10)[0] / scale[:, None]
     a, s, e = found[: len(c)].T, found[len(c) : -1].T, found[-1]
     return TwoLayers(layer.w, layer.b, v, c, a, e, s)
+
+
+def _without_idle(asked: Asked, fitted: FittedFrame, measured: int) -> FittedFrame:
+    """Without second-layer neurons that the others can do without; the first so many were measured, and stay."""
+    replaced, worse = 30.0, 1.1  # deviations that are left without one before the others are fitted, and chi after it
+    kept = fitted
+    for k in range(len(fitted.network.c) - 1, measured - 1, -1):
+        network, answers = kept.network, kept.answers(asked)
+        some = answers.chosen(asked.rng.permutation(len(answers))[: 2 * network.parameters + 1000])
+        values = np.maximum(network.states(some.y)[1], 0) / some.sd[:, :1]
+        others = np.column_stack([np.delete(values, k, axis=1), 1 / some.sd[:, 0]])
+        instead = np.linalg.lstsq(others, values[:, k], rcond=1e-9)[0]
+        left = np.abs(network.a[:, k]).max() * np.sqrt(np.mean((others @ instead - values[:, k]) ** 2))
+        if not left < replaced:
+            continue
+        a = np.delete(network.a, k, axis=1) + np.outer(network.a[:, k], instead[:-1])
+        e = network.e + network.a[:, k] * instead[-1]
+        fewer = replace(network, v=np.delete(network.v, k, axis=0), c=np.delete(network.c, k), a=a, e=e)
+        fewer = fit_two_layers(fewer, some, asked.rng, huber=ROBUST, steps=10, damping=1e-4)
+        without = replace(kept, network=fewer)
+        if _chi(asked, without) < worse * max(_chi(asked, kept), 1.0):
+            kept = without
+    return kept
 
 
 def _inner_size(asked: Asked, fitted: FittedFrame) -> float:

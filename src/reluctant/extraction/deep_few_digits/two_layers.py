@@ -186,7 +186,8 @@ class _Fit:
     def _conjugate_gradients(
         self, jacobian: _Jacobian, right: FloatArray, damping: float, preconditioner: _Preconditioner
     ) -> FloatArray:
-        most, enough, too_many = 40, 1e-5, 15
+        enough, too_many = 1e-5, 15
+        most = 40 if jacobian.network.parameters <= MOST_DENSE else 120  # blocks leave more to them
         ridge = damping * preconditioner.scale**2
         x, left = np.zeros_like(right), right.copy()
         solved = preconditioner.solve(left)
