@@ -56,6 +56,11 @@ class Layer:
         decided = np.zeros(len(self), dtype=bool)
         return Layer(sign[:, None] * self.weights, sign * self.biases, decided, self.carried, both)
 
+    def with_all_carried(self) -> Layer:
+        """Sides as they are, and the whole layer before carried on: what turns a neuron round is linear in it."""
+        decided, every = np.zeros(len(self), dtype=bool), np.arange(self.weights.shape[1])
+        return replace(self, undecided=decided, carried=every)
+
 
 @dataclass(frozen=True)
 class LocalMap:
@@ -126,6 +131,12 @@ class KnownLayers:
     def with_sides(self, wrong: BoolArray, mirrored: BoolArray | None = None) -> KnownLayers:
         """The neurons of the last layer that are the wrong way round turned, those active on both sides marked."""
         return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong, mirrored)))
+
+    def carried_on(self) -> KnownLayers | None:
+        """The last layer with what goes on beside it in place of sides; None where the layer before can be negative."""
+        if len(self.layers) < 2 or len(self.layers[-2].mirrored):
+            return None
+        return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].with_all_carried()))
 
     def with_both_halves(self) -> KnownLayers:
         """Mirrored neurons as two of them: t z = t max(z, 0) - t max(-z, 0) for the layer above."""

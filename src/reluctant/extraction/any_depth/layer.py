@@ -296,6 +296,17 @@ class LayerSearch:
             if again is not None:
                 self.add(again)
 
+    def carry_on(self) -> bool:
+        """Leave sides of the layer below open for good, where what turns them can be carried on beside it.
+
+        They do not show where a neuron there is always on: its part of the layer above is linear as well.
+        """
+        known = self.known.carried_on() if self.neurons else None
+        if known is None:
+            return False
+        self.known = known
+        return True
+
     def doubt(self) -> BoolArray | None:
         """The sides on which all neurons but one agree; that one is let go."""
         for k in range(len(self.neurons)):
@@ -348,9 +359,10 @@ class Ladder:
                 search.run()
                 if not (search.neurons and search.known.sided):
                     repairs += 1
-                    if repairs > self.limits.repairs or not self.repair(search):
-                        raise _layer_failure(number, search)
-                    continue
+                    if search.misplaced() or not search.carry_on():
+                        if repairs > self.limits.repairs or not self.repair(search):
+                            raise _layer_failure(number, search)
+                        continue
             self.push(search)
             if is_last(self.known()):
                 return
@@ -401,7 +413,7 @@ class Ladder:
             if not search.known.sided:
                 search.try_everything()
                 search.settle_sides(final=True)
-            if not (search.neurons and search.known.sided):
+            if not (search.neurons and (search.known.sided or search.carry_on())):
                 raise _layer_failure(len(self.searches) + 1, search)
             self.push(search)
 
