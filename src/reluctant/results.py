@@ -1,6 +1,6 @@
 """`Outcome`, `Result` and `Run`: how a run ends, what it found, rows by stage, evidence, diagnosis.
 
-One `Run` serves every verb. It knows what was spent and what is known so far, and turns errors of the target, an empty
+One `Run` serves every verb. It knows the cost and the findings so far, and turns errors of the target, an empty
 budget and an ended time into outcomes, with the partial result.
 """
 
@@ -318,7 +318,7 @@ class Run(Generic[Part]):
         return cls(oracle, partial, verb=verb, **settings)
 
     def keep(self, partial: Part) -> None:
-        """Remember what is known so far."""
+        """Remember the findings so far."""
         self.partial = partial
 
     def spent(self) -> dict[str, Rows]:

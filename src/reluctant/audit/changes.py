@@ -18,7 +18,7 @@ RANKS = {LeakState.ABSENT: 0, LeakState.NOT_SETTLED: 1, LeakState.FOUND: 2}  # t
 
 @dataclass(frozen=True)
 class LeakChange:
-    """What was known of a leak, and what is."""
+    """The state of a leak before and after."""
 
     leak: LeakKind
     before: LeakState

@@ -10,7 +10,7 @@ from reluctant.messages import Diagnosis
 
 
 class LeakState(StrEnum):
-    """What is known of a leak. absent: the steps that would show it came to their end without it."""
+    """The state of a leak. absent: the steps that would show it came to their end without it."""
 
     FOUND = "found"
     NOT_SETTLED = "not-settled"

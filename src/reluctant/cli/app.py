@@ -111,7 +111,7 @@ def _make_app() -> typer.Typer:
         pass
 
     for name, home in COMMANDS.items():
-        app.command(name, short_help=home.line)(lambda: None)  # stands in the list for the one that `load` gives
+        app.command(name, short_help=home.line)(lambda: None)  # a placeholder in the list for the one that `load` gives
     return app
 
 

@@ -250,7 +250,7 @@ def _options_of(kind: Any) -> list[inspect.Parameter]:
 
 @contextmanager
 def opened_target(options: TargetOptions, target: str) -> Iterator[Counting]:
-    """Open a target, show progress, and on Ctrl-C or SIGTERM say what is kept and how to go on."""
+    """Open a target, show progress, and on Ctrl-C or SIGTERM say what was kept and how to go on."""
     with stoppable() as stop, show_waits(options.quiet), options.open(target) as oracle:
         try:
             with progress(oracle, options.quiet):

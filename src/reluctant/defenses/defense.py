@@ -44,7 +44,7 @@ class Defense(Wrapper):
 
     @property
     def facts(self) -> Facts:
-        """Facts of what is left."""
+        """Facts of the remaining answers."""
         inner = self.inner.facts
         known = bool(inner.identity) and self.repeatable
         identity = f"{inner.identity} behind {self.title}" if known else ""
@@ -75,7 +75,7 @@ class Probabilities(Defense):
 
 
 class TopProbabilities(Defense):
-    """The k largest probabilities of each answer; the others are 0, which is to say not told."""
+    """The k largest probabilities of each answer; the others are 0 and so hidden."""
 
     def __init__(self, inner: Oracle, k: int = 1) -> None:
         super().__init__(inner)
@@ -102,9 +102,9 @@ class TopProbabilities(Defense):
 
 
 def _are_class_probabilities(p: FloatArray) -> bool:
-    """True of probabilities that add up to one, or to less where some are not told."""
-    slack, left, told = ROUNDED_PROBABILITY_SLACK * p.shape[1], 1 - p.sum(axis=1), (p != 0).all(axis=1)
-    return bool((p >= 0).all() and (left >= -slack).all() and (left[told] <= slack).all())
+    """True of probabilities that add up to one, or to less where some are hidden."""
+    slack, left, full = ROUNDED_PROBABILITY_SLACK * p.shape[1], 1 - p.sum(axis=1), (p != 0).all(axis=1)
+    return bool((p >= 0).all() and (left >= -slack).all() and (left[full] <= slack).all())
 
 
 class LabelsOnly(Defense):
@@ -120,7 +120,7 @@ class LabelsOnly(Defense):
 
 
 def labels_of(answers: FloatArray, kind: Kind) -> Any:
-    """The label (n,) that each answer (n, m) stands for."""
+    """The label (n,) behind each answer (n, m)."""
     if kind is Kind.LABELS:
         return answers[:, 0].astype(int)
     if answers.shape[1] > 1:
@@ -161,7 +161,7 @@ class Digits(Defense):
 
 
 class NumberFormat(Defense):
-    """Answers rounded to float32 or float16; what is too large for the format becomes infinite, as it would there."""
+    """Answers rounded to float32 or float16; a number too large for the format becomes infinite, as it would there."""
 
     def __init__(self, inner: Oracle, dtype: type[np.floating[Any]]) -> None:
         super().__init__(inner)
@@ -306,7 +306,7 @@ class HonestCost:
 def honest_cost(plain: Oracle, defended: Oracle, inputs: ArrayLike) -> HonestCost:
     """Ask both the same honest inputs (n, d) and compare.
 
-    Errors are told between answers of one kind: where a defense makes probabilities of values, pass the oracle of
+    Errors compare answers of one kind: where a defense makes probabilities of values, pass the oracle of
     probabilities as `plain` to compare those. Cost: n rows each.
     """
     before, after = plain.query(inputs), defended.query(inputs)

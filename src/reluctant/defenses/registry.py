@@ -98,7 +98,7 @@ def defend(oracle: Oracle, *defenses: str | Maker) -> Oracle:
     """Put defenses around an oracle, the first one next to the target.
 
     Arguments:
-        oracle: what is to be defended; `open_oracle` gives one.
+        oracle: the target to defend; `open_oracle` gives one.
         defenses: each a name from `DEFENSES` with its parameters, such as "decimals=3" or "gaussian=1e-3,fixed", or a
             function that wraps an oracle.
     """
@@ -160,7 +160,7 @@ JOINTS = {"decimals": " of ", "digits": " of ", "float32": " in ", "float16": " 
 
 
 def defense_words(name: str) -> str:
-    """`decimals=3` as "3 decimals"; several one after the other; a name that is not known as it stands."""
+    """`decimals=3` as "3 decimals"; several one after the other; an unknown name unchanged."""
     parts = name.split(", ")
     if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
         parts = parts[1:]  # of probabilities, as it says itself

@@ -388,7 +388,7 @@ class Extraction:
         if part is not None and part.depth == 2 and part.widths[1] >= CROWD:
             yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
             if MAIN_PASS in self.run.spent() and self.stuck != WITNESS_CHECK:
-                return  # one hidden layer explains what lines show; what is missing is digits
+                return  # one hidden layer explains the lines; only digits are missing
         if place.box is not None:
             yield from self.methods_in_own_box()
         if not in_space or place.oracle.dim == 1:
@@ -591,7 +591,7 @@ def check_candidate(
     verification = examine(
         oracle, network, rng,
         noise=noise,
-        # Rows asked, not sent: a retry must not change what is asked.
+        # Rows asked, not sent: a retry must not change the rows.
         points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
         at_use=points_at_use(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
         on_lines=points_on_lines(worth),

@@ -114,8 +114,8 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))
     jacobian /= scale
     sizes, directions = np.linalg.eigh(jacobian.T @ jacobian)
-    told = sizes > least_eigenvalue * sizes[-1]
-    variances, errors, start = (directions[:, told] ** 2 / sizes[told]).sum(axis=1) / scale**2, [], 0
+    seen = sizes > least_eigenvalue * sizes[-1]
+    variances, errors, start = (directions[:, seen] ** 2 / sizes[seen]).sum(axis=1) / scale**2, [], 0
     for layer, (into, out) in enumerate(pairwise(network.widths[:-1])):
         of_layer = variances[start : start + out * (into + 1)].reshape(out, into + 1)
         start += of_layer.size
@@ -127,7 +127,7 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
 
 
 def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Without the product JᵀJ, which would square what is small."""
+    """Without the product JᵀJ, which would square small numbers."""
     thorough_damping = 1e-10  # of columns of norm one
     n, k = jacobian.shape
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))

@@ -136,7 +136,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class FramedNetwork:
-    """A depth-two network in the coordinates of a frame: what is known of a target so far.
+    """A depth-two network in the coordinates of a frame: the known part of a target.
 
     Gauge: output weights of each neuron have norm one, and the skip term is the affine map of the region
     the search began with, so every neuron counts from zero there.

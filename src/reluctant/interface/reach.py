@@ -184,7 +184,7 @@ def clipped_range(oracle: Counting, health: Interface, rng: np.random.Generator)
 
 
 def _rounded_inward(bound: float, known: float, inward: float) -> float:
-    """A bound in as many digits as it is known to; what is moved by more than that is moved inward."""
+    """A bound in as many digits as are known; one that moves by more than that moves inward."""
     unit = 10.0 ** np.ceil(np.log10(known))
     nearest = np.round(bound / unit)
     outward = inward * (bound - nearest * unit) > known

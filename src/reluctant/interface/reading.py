@@ -71,9 +71,9 @@ def likely_link(oracle: Counting, served: Interface, rng: np.random.Generator) -
         return "tanh" if served.deterministic else None
     if served.refusal is Outcome.NOT_PIECEWISE_LINEAR and _are_log_probabilities(oracle, rng):
         return "log-softmax"
-    told = oracle.facts.kind is Kind.PROBABILITIES
+    known = oracle.facts.kind is Kind.PROBABILITIES
     curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
-    return "sigmoid" if (told or curved) and served.deterministic else None
+    return "sigmoid" if (known or curved) and served.deterministic else None
 
 
 def _are_log_probabilities(oracle: Counting, rng: np.random.Generator) -> bool:
@@ -87,6 +87,6 @@ def _are_log_probabilities(oracle: Counting, rng: np.random.Generator) -> bool:
 
 def probability_format(served: Interface) -> ProbabilityFormat | None:
     """How probabilities are written, None of plain ones and of other answers."""
-    untold = served.top_k is not None and served.refusal is Outcome.NON_FINITE
+    hidden = served.top_k is not None and served.refusal is Outcome.NON_FINITE
     number_format = served.number_format if served.decimals is None else None
-    return ProbabilityFormat(served.percent, number_format, untold) if served.percent or untold else None
+    return ProbabilityFormat(served.percent, number_format, hidden) if served.percent or hidden else None

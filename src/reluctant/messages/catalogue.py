@@ -34,7 +34,7 @@ TRAIN_AS_ANSWERED = Remedy("train", "train", {"link": "identity", "percent": Fal
 SPAN_FROM_LABELS = Remedy("span-from-labels", "span", {"labels": True})
 FLOAT64 = Remedy("more-digits", "open", {"precision": "float64"})
 GIVE_DOMAIN = Remedy("give-domain", "open", {"domain": None})
-TARGET = {"what": "target"}  # or the network that stands for it
+TARGET = {"what": "target"}  # or the network in its place
 
 OUTCOMES: Mapping[str, Entry] = {
     "recovered": Entry("The network was recovered and passed verification."),
@@ -81,7 +81,7 @@ OUTCOMES: Mapping[str, Entry] = {
     ),
     "outputs-full": Entry(
         "The answers fill all dimensions of the output.",
-        more="The last hidden layer has at least as many neurons as there are outputs, or a curve stands behind it.",
+        more="The last hidden layer has at least as many neurons as there are outputs, or a curve follows it.",
     ),
     "rank-unclear": Entry(
         "The number of directions that change the answers is unclear: noise hides the weakest of them.",
@@ -287,7 +287,7 @@ INTERFACES: Mapping[str, Entry] = {
     ),
     "explanation-noisy": Entry(
         "The gradients are close to differences of values, and differ when they are asked for again: noise was added, "
-        "or random averages were taken, as by SmoothGrad.",
+        "or the gradients are random averages, as SmoothGrad gives.",
         "Values alone were used.",
         example=GRADIENTS_WRONG,
     ),
@@ -729,7 +729,7 @@ LEAKS: Mapping[str, Entry] = {
     ),
     "leak-not-settled": Entry(
         "The audit could not settle whether the model is {leak}.",
-        more="A step did not come to its end. What is not settled is no pass: the reasons say what to try.",
+        more="A step did not come to its end. An open question is no pass: the reasons say what to try.",
         example={"leak": "extractable"},
     ),
     "cheapest-defense": Entry(

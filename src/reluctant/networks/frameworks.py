@@ -1,7 +1,7 @@
 """A `ReLUNetwork` as a torch module or a scikit-learn model, with its link as the last step.
 
 Both know layers in a chain alone. A skip term is carried through the hidden layers by pairs of neurons: s is
-max(s, 0) - max(-s, 0), and what is not negative passes a ReLU unchanged.
+max(s, 0) - max(-s, 0), and a number that is not negative passes a ReLU unchanged.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class ReLUNetwork:
     def before_link(self, link: Link) -> ReLUNetwork:
         """The network of a classifier whose answers after this link lead to these values: `log_ratios` undone.
 
-        For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0. A
+        For softmax and log-softmax the values are log-ratios to the first class, whose own value is 0. A
         network that has noted one of these has all its classes already.
         """
         if link in ELEMENTWISE_LINKS or self.link not in ELEMENTWISE_LINKS:
@@ -269,7 +269,7 @@ def check_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], sk
 
 
 def frozen_array(values: ArrayLike, ndim: int, name: str) -> FloatArray:
-    """A read-only copy; raises on what is not finite numbers with so many axes."""
+    """A read-only copy; raises unless it holds finite numbers with so many axes."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:

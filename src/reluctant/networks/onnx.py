@@ -1,7 +1,7 @@
 """ONNX files of dense layers and ReLUs: import and export of a `ReLUNetwork`.
 
 Reading runs the graph symbolically. Every tensor is an affine function of the input and of the hidden layers so
-far, and there is one small function for each operator. A Relu starts a new hidden layer; what is left at the output
+far, and there is one small function for each operator. A Relu starts a new hidden layer; the rest at the output
 is the last layer, plus a skip term if it still depends on the input. A node that does not fit gives an error with
 its name.
 

@@ -191,7 +191,7 @@ class Box:
 
 
 def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:
-    """Rows of the kind the target is for, as (n, dim) float64, or an error that names what is wrong with them."""
+    """Rows of the kind the target is for, as (n, dim) float64, or an error that names the fault."""
     if inputs is None:
         return None
     try:

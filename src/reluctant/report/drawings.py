@@ -220,7 +220,7 @@ def draw_line(line: LinePicture | None, labels: bool = False) -> Drawing | None:
     answers = np.array(line.answers, dtype=float)
     answers = answers.reshape(len(line.positions), -1)
     if labels and answers.shape[1] > 1:
-        answers = answers.argmax(axis=1)[:, None].astype(float)  # one 1 among 0s: the class is where it stands
+        answers = answers.argmax(axis=1)[:, None].astype(float)  # one 1 among 0s: the class is its place
     creases = line.creases or ()
     figure = new_figure(HALF)
     axes = figure.add_subplot()

@@ -115,7 +115,7 @@ def _copy(record: AuditRecord) -> Iterator[str]:
 
 
 def _part_sentence(record: AuditRecord) -> list[str]:
-    """What is known of the first layer, where there is no copy of the whole."""
+    """The known part of the first layer, where there is no copy of the whole."""
     part, run = record.part, record.extraction
     if part is None or not part.confirmed or run is None or record.recovered is not None:
         return []
@@ -171,7 +171,7 @@ def _rows_needed(record: AuditRecord) -> str:
 
 
 def _place(record: AuditRecord) -> Iterator[str]:
-    """Which outputs were looked at, if not all; where the target was asked, and the copy looked for."""
+    """Which outputs the audit read, if not all; where the target was asked, and the copy looked for."""
     target = record.target
     if target.outputs_left_out:
         alone = " or ".join(f"output={k}" for k in target.outputs_left_out)
@@ -262,7 +262,7 @@ def _of_directions(record: AuditRecord) -> str:
             "of the boundary that were checked."
         )
     return (
-        "High for the directions: long steps along all others changed no answer, and the weakest of them stands out "
+        "High for the directions: long steps along all others changed no answer, and the weakest of them shows "
         f"clearly (a margin of {size(span.margin)}, where 1 would be no difference)."
     )
 

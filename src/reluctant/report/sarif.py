@@ -1,6 +1,6 @@
 """SARIF 2.1.0: the findings of an audit for code scanning.
 
-A leak is a result whose rule is its slug: an error for copies, a warning for directions, flips and what is not settled.
+A leak is a result whose rule is its slug: an error for copies, a warning for directions, flips and open questions.
 Why there is no copy is a note. A step that failed is a notification of the run. Code scanning wants a place in the
 repository for every result: an address becomes a path, and a module its file.
 """
@@ -30,7 +30,7 @@ NOT_SETTLED = "leak-not-settled"
 
 @dataclass(frozen=True)
 class Severity:
-    """How bad a finding is. score: for code scanning, from 7 high, from 4 medium; None for what is no finding."""
+    """How bad a finding is. score: for code scanning, from 7 high, from 4 medium; None where there is no finding."""
 
     level: str
     score: float | None = None

@@ -84,11 +84,11 @@ def shape_name(widths: Iterable[int]) -> str:
     return "-".join(map(str, widths))
 
 
-# ---- what is known of the target, in a word
+# ---- the target, in a word
 
 
 def target_name(record: AuditRecord) -> str:
-    """The target as its owner calls it: a file without its folders, anything else as it stands."""
+    """The target as its owner calls it: a file without its folders, anything else unchanged."""
     name = record.target.name or "a target without a name"
     return PurePath(name).name if name.startswith("/") else name
 
@@ -277,7 +277,7 @@ def _span(span: SpanFacts, record: AuditRecord) -> str:
 
 
 def flip_sentence(record: AuditRecord) -> str:
-    """What one gradient step did to the answers, what it was taken from and what that had cost; or why none was."""
+    """What one gradient step did to the answers, the source of the gradient and its cost; or why none was."""
     flip = record.flip
     if flip is None:
         step = record.step("flip")
@@ -369,8 +369,8 @@ TOO_LONG = "The search along a line is too long to draw: the record has it as da
 
 
 def absences(record: AuditRecord) -> dict[str, str]:
-    """For every section the text that stands in it when there is nothing to show."""
-    elsewhere = " ".join(also_found(record))  # stands in the first section anyway
+    """For every section the text to show when there are no findings."""
+    elsewhere = " ".join(also_found(record))  # the first section has it anyway
     found = {
         name: _stopped(record, steps) or _because(record, steps, first, "") for name, (steps, first) in SECTIONS.items()
     }

@@ -157,7 +157,7 @@ class _AnswerSpace:
         rows = self.drawn(FIRST_ROWS)
         with raw_answers(self.oracle) as raw:
             values = self.oracle.answer(np.concatenate([rows, rows[:1]]))
-        told = raw[0] if raw else values
+        given = raw[0] if raw else values
         link = _link_of(values) if self.oracle.unread else None
         if link is not None:
             facts = self.oracle.facts
@@ -166,7 +166,7 @@ class _AnswerSpace:
                 values = UNDO_LINK[link](values)
             self.link, self.values = link, np.empty((0, values.shape[1]))
         self.fresh = float(np.nan_to_num(np.abs(values[-1] - values[0])).max())
-        self.take(values[:-1], told[:-1])
+        self.take(values[:-1], given[:-1])
 
     def drawn(self, count: int) -> FloatArray:
         """Random inputs, or like those the target is for."""
@@ -180,24 +180,24 @@ class _AnswerSpace:
 
     def ask(self, count: int) -> None:
         """So many more rows."""
-        with raw_answers(self.oracle) as told:
+        with raw_answers(self.oracle) as raw:
             values = self.oracle.answer(self.drawn(count))
-        self.take(values, told[0] if told else values)
+        self.take(values, raw[0] if raw else values)
 
-    def take(self, values: FloatArray, told: FloatArray) -> None:
+    def take(self, values: FloatArray, given: FloatArray) -> None:
         """Keep the rows that can be read, and their noise."""
         finite = np.isfinite(values).all(axis=1)
         self.unreadable += int((~finite).sum())
         if finite.mean() <= 1 / 2:
             self.scale /= NEARER
-        values, told = values[finite], told[finite]
+        values, given = values[finite], given[finite]
         if not len(values):
             return
-        number_format, rounded = narrowest_format(told), rounding_noise(told)
-        size = np.maximum(np.abs(told).max(axis=1), np.abs(values).max(axis=1))
+        number_format, rounded = narrowest_format(given), rounding_noise(given)
+        size = np.maximum(np.abs(given).max(axis=1), np.abs(values).max(axis=1))
         lost = lost_digits(values, self.oracle, number_format).max(axis=1)
         if link_of(self.oracle) in PROBABILITY_LINKS:  # a relative error of p is an absolute one of its logarithm
-            size, rounded = np.maximum(size, 1.0), rounded / told.min(axis=1)
+            size, rounded = np.maximum(size, 1.0), rounded / given.min(axis=1)
         written = ROUNDINGS_INSIDE * UNIFORM_SD * (unit_roundoff(number_format) * size + lost)
         sd = np.hypot(written, np.maximum(rounded, self.fresh))
         self.values, self.sd = np.concatenate([self.values, values]), np.concatenate([self.sd, sd])
@@ -235,7 +235,7 @@ class _AnswerSpace:
         return DOUBLE.safety * noise * float(np.sqrt(shape[0]) + np.sqrt(shape[1]))
 
     def result(self, outcome: Outcome, run: Run[FloatArray]) -> OutputSpace:
-        """What is known of the space; how a search ended that was not cut short depends on the rank."""
+        """The space so far; how a search ended that was not cut short depends on the rank."""
         basis, offset, margin = np.empty((0, self.outputs)), np.zeros(self.outputs), np.inf
         singular = np.empty(0)
         if len(self.values) >= 2:

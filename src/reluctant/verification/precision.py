@@ -31,7 +31,7 @@ LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
 class Precision:
     """Noise of each output (m,): where it is least, and by how much it grows with the distance from a centre."""
 
-    most_ratio: ClassVar[float] = 3.0  # of what is left to the noise, root mean square; noise differs between places
+    most_ratio: ClassVar[float] = 3.0  # residual over noise, root mean square; noise differs between places
 
     near: FloatArray
     growth: FloatArray
@@ -66,7 +66,7 @@ class CarriedPrecision(Precision):
         return np.hypot(super().at(rows), self._carried(rows))
 
     def least_at(self, rows: FloatArray) -> FloatArray:
-        """The same: what is carried is not too large."""
+        """The same: the carried amount is not too large."""
         return self.at(rows)
 
     def _carried(self, rows: FloatArray) -> FloatArray:
@@ -146,7 +146,7 @@ class PrecisionCheck:
 def examine_precision(
     oracle: Counting, network: ReLUNetwork, precision: Precision, rng: np.random.Generator, spent: int
 ) -> PrecisionCheck:
-    """Ask fresh rows and compare what is left of them with the noise. Cost: 320 rows and 9 a neuron."""
+    """Ask fresh rows and compare their residuals with the noise. Cost: 320 rows and 9 a neuron."""
     domain = oracle.facts.domain
     sizes = [*POINTS_BY_SCALE.items()] + ([(FARTHEST_SCALE, FAR_POINTS)] if domain.is_space else [])
     groups = [random_group(scale, domain.sample(rng, count, oracle.dim, scale)) for scale, count in sizes]

@@ -28,7 +28,7 @@ SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyon
 
 
 def check_interface(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """Check the interface as it answers, then as it is looked at: behind a link, or one output. Cost: 102 or 204 rows.
+    """Check the interface as it answers, then as it is read: behind a link, or one output. Cost: 102 or 204 rows.
 
     Where it does not answer far out, a range is looked for in which it does, and checked again: from then on nothing is
     asked outside. Cost: at most 240 rows more, and the check. Where all answers are the same, honest inputs are asked.

@@ -30,7 +30,7 @@ from reluctant.verification.comparison import confirm_creases
 LONGER = 2  # times the steps that `train_student` takes by itself
 CLEARLY = 0.1  # of a weight vector: so much of it lies outside a span by no error of either
 NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
-FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
+FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one counts as it
 
 
 def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:

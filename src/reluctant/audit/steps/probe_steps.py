@@ -36,7 +36,7 @@ def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, An
 
 
 def gradient_from(known: Findings) -> tuple[GradientFrom, int]:
-    """What the gradient was taken from, and the queries that this had taken before any input was tried."""
+    """The source of the gradient, and the queries that the source had cost before any input was tried."""
     if known.copy is not None and known.network is not None:
         return _copy_used(known), known.copy.queries
     span = _usable_span(known)
@@ -95,7 +95,7 @@ def _means(found: list[LocalLinearity], by: GradientFrom, hidden: int | None) ->
 ERROR_EDGES = 10.0 ** np.arange(-18.0, 2.0)
 BEYOND = 1.0  # how far a line goes on beyond its two inputs, in units of their distance
 MOST_IMAGES = 32
-FEWEST_TOLD = 2  # rows that make a picture
+FEWEST_ROWS = 2  # rows that make a picture
 OTHER_POINTS = 1_000_003  # added to the seed: errors are measured at points that no method has seen
 DIGITS = 6  # of a number that is drawn
 
@@ -117,14 +117,14 @@ def ask_line(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     t = np.linspace(low, high, LINE_POINTS)
     with oracle.stage("line picture", expected=LINE_POINTS):
         answers = ask(oracle, _inside(section.points(t[:, None]), oracle))
-    told = _told(answers)
-    t, answers = t[told], answers[told]
+    finite = _finite_rows(answers)
+    t, answers = t[finite], answers[finite]
     creases = None if known.network is None else crossings(section.restricted(known.network), low, high)
     return {
         "line": LinePicture(
             rounded(t / length), rounded(answers), None if creases is None else rounded(creases / length), length
         ),
-        **_left_out(known, "line", told),
+        **_left_out(known, "line", finite),
     }
 
 
@@ -136,9 +136,11 @@ def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
     with oracle.stage("plane picture", expected=GRID**2):
         rows = section.points(np.column_stack([x.ravel(), y.ravel()]))
         answers = ask(oracle, _inside(rows, oracle))
-    told = _told(answers)
+    finite = _finite_rows(answers)
     several = oracle.outputs > 1 or oracle.facts.reference
-    answers = np.clip(answers, answers[told].min(axis=0), answers[told].max(axis=0))  # every place has a value to draw
+    answers = np.clip(
+        answers, answers[finite].min(axis=0), answers[finite].max(axis=0)
+    )  # every place has a value to draw
     scores = np.column_stack([np.zeros(len(answers)), answers]) if oracle.facts.reference else answers
     values = scores.max(axis=1) if several else answers[:, 0]
     creases = [] if known.network is None else polylines(section.restricted(known.network), size)
@@ -151,7 +153,7 @@ def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
             tuple(rounded(points) for _, points in creases),
             tuple(layer + 1 for layer, _ in creases),
         ),
-        **_left_out(known, "plane", told),
+        **_left_out(known, "plane", finite),
     }
 
 
@@ -165,25 +167,25 @@ def measure_errors(oracle: Counting, known: Findings, seed: int) -> Mapping[str,
     groups = [domain.sample(rng, ERROR_POINTS, oracle.dim, scale) for scale in scales]
     with oracle.stage("error picture", expected=len(scales) * ERROR_POINTS):
         answers = ask(oracle, np.concatenate(groups))
-    told = _told(answers)
-    parts = zip(scales, groups, np.split(answers, len(scales)), np.split(told, len(scales)), strict=True)
+    finite = _finite_rows(answers)
+    parts = zip(scales, groups, np.split(answers, len(scales)), np.split(finite, len(scales)), strict=True)
     errors = tuple(
         _histogram(scale, network(rows[kept]), true[kept]) for scale, rows, true, kept in parts if kept.any()
     )
-    return {"errors": errors, **_left_out(known, "errors", told)}
+    return {"errors": errors, **_left_out(known, "errors", finite)}
 
 
-def _told(answers: FloatArray) -> NDArray[np.bool_]:
+def _finite_rows(answers: FloatArray) -> NDArray[np.bool_]:
     """Rows with finite answers: the log-ratio of a class that is certain to the last digit is infinite."""
-    told = np.asarray(np.isfinite(answers).all(axis=1))
-    if told.sum() < FEWEST_TOLD:
+    finite = np.asarray(np.isfinite(answers).all(axis=1))
+    if finite.sum() < FEWEST_ROWS:
         raise Skip("no-finite-answers")
-    return told
+    return finite
 
 
-def _left_out(known: Findings, picture: str, told: NDArray[np.bool_]) -> dict[str, Any]:
+def _left_out(known: Findings, picture: str, finite: NDArray[np.bool_]) -> dict[str, Any]:
     """How many rows a picture does without."""
-    return {} if told.all() else {"left_out": {**known.left_out, picture: int((~told).sum())}}
+    return {} if finite.all() else {"left_out": {**known.left_out, picture: int((~finite).sum())}}
 
 
 def _histogram(scale: float, found: FloatArray, true: FloatArray) -> ErrorHistogram:

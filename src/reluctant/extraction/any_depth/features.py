@@ -3,7 +3,7 @@
 While it is open on which side of its crease each neuron of the last layer is active, max(z, 0) may stand for
 max(-z, 0) = max(z, 0) - z. The difference is linear in the layer before, so that layer stays among the features. A
 neuron k that is never switched where neuron j of the layer before is active is linear in it there, and by how much
-cannot be seen: such features of the layer before are carried on beside the layer. A mirrored neuron stands for two on
+cannot be seen: such features of the layer before are carried on beside the layer. A mirrored neuron replaces two on
 one crease, max(z, 0) and max(-z, 0): the layer above sees any combination of max(z, 0) and z.
 """
 

@@ -186,7 +186,7 @@ class KinkStore:
     def _before(self, which: IntArray) -> IntArray:
         return np.asarray(which + self.kinks.line[which])
 
-    # ---- what is explained
+    # ---- explained kinks
 
     def slopes(self, known: KnownLayers) -> FeatureSlopes:
         """What known layers make of all kinks; kept until there are more of either."""

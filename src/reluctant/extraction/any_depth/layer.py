@@ -240,7 +240,7 @@ class LayerSearch:
         self.store.followed += 1
         if self.store.followed > self.limits.followed:
             stage = f"layer {len(self.known.layers) + 1}"
-            reason = "creases that could not be told apart by layer, after this many"
+            reason = "creases that no layer could be named for, after this many"
             raise StageFailed(stage, reason, number=self.store.followed, limit=self.limits.followed)
 
     def is_part(self, start: Crease) -> bool:
@@ -386,7 +386,7 @@ class Ladder:
         return self.reenter() or len(self.top.neurons) > before
 
     def look_again(self) -> None:
-        """After new lines: what they speak against is dropped, what they close is closed, what is new is followed."""
+        """After new lines: what they speak against is dropped, what they close is closed, new creases are followed."""
         self.top.review()
         self.top.close()
         # Layers that were rebuilt may have lost neurons, whose kinks are there again.

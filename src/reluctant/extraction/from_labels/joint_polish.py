@@ -64,7 +64,7 @@ ALL_SEEN, SOME_UNSEEN = 1e-13, 1e-10  # first damping: all numbers show in the p
 def polished(
     model: ModelT, located: LocatedPoints, *, robust: bool = False, damping: float = ALL_SEEN, steps: int = 12
 ) -> tuple[ModelT, FloatArray]:
-    """The model that fits all points best, and what is left (n,) at each, in their tolerances."""
+    """The model that fits all points best, and the residuals (n,), in their tolerances."""
     tol = located.tol
     outlier = 5.0  # times the median from which a point counts less, if robust
 
@@ -108,7 +108,7 @@ def polished(
 
 
 def solved_terms(model: BentModel, terms: Terms, located: LocatedPoints, size: float) -> tuple[Terms, FloatArray]:
-    """The terms that fit these points best beside a model that stays as it is, and what is left (n,) in tolerances.
+    """The terms that fit these points best beside a model that stays as it is, and the residuals (n,) in tolerances.
 
     Linear, since the points say which creases they lie behind.
     """

@@ -39,7 +39,7 @@ from reluctant.results import Outcome
 from reluctant.verification.label_check import check_labels
 
 TWO = 2  # labels
-CLASS_FLAT = 6  # dimensions in which bends of one neuron are told from those of others by chance
+CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK = 1e-9  # error of a neuron's direction from which a flat does not show it well enough
 
 

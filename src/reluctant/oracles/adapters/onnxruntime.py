@@ -144,7 +144,7 @@ def _float_output(session: Any, path: Path) -> str:
 
 
 def _kind_of_output(graph: Any, output: str) -> Kind:
-    """Probabilities if the output comes from a softmax or sigmoid, looked at through shape-only nodes."""
+    """Probabilities if the output comes from a softmax or sigmoid, seen through shape-only nodes."""
     producers = {name: node for node in graph.node for name in node.output}
     node = producers.get(output)
     while node is not None and node.op_type in {"Identity", "Reshape", "Flatten", "Cast"}:

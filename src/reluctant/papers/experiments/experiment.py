@@ -208,7 +208,7 @@ class Finding:
         return write_files(folder, self.name, self.files(**about))
 
     def files(self, **about: Any) -> dict[str, str]:
-        """What is written, by suffix."""
+        """Files to write, by suffix."""
         data = json.dumps({**self.to_dict(), **about}, indent=2, allow_nan=False)
         return dict(zip(FILE_SUFFIXES, (self.svg(), self.table(), data), strict=True))
 
@@ -224,7 +224,7 @@ def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]
 
 
 def _finite_or_none(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
+    """JSON has no infinity: null replaces it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -258,7 +258,7 @@ class Experiment:
 
     @property
     def about(self) -> str:
-        """What is measured, in one line."""
+        """The measurement, in one line."""
         return (self.measure.__doc__ or "").strip().splitlines()[0]
 
     @property

@@ -82,7 +82,7 @@ def _keep_files(folder: Path, record: FindingRecord, files: Mapping[str, str]) -
 
 
 def _measure_one(plan: ReproductionPlan, experiment: Experiment) -> tuple[FindingRecord, Mapping[str, str]]:
-    """One experiment: its record, and its files by suffix; an error of its own stands in their place."""
+    """One experiment: its record, and its files by suffix; an error takes their place."""
     start = time.process_time()
     try:
         finding = experiment(size=plan.size, mnist_folder=plan.mnist, rng=plan.seed)
