@@ -239,7 +239,7 @@ class Result(Ended):
         assert network is not None
         if own is None:
             return network.before_link(written_link(self.evidence.get("found link", link)))
-        return ReLUNetwork(network.weights, network.biases, network.skip, own)
+        return network.with_parts(link=own)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the outcome, what was recovered, what it cost, what it is based on."""
@@ -247,7 +247,7 @@ class Result(Ended):
         shape = None if network is None else {"widths": network.widths, "parameters": network.parameters}
         return {
             **self.ending(),
-            "network": shape and shape | {"skip": network is not None and network.skip is not None},
+            "network": shape and shape | {"skip": network is not None and bool(network.skips)},
         }
 
     def shown_facts(self) -> dict[str, object]:

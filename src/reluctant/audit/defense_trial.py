@@ -17,8 +17,7 @@ from reluctant.audit.copies import finite, is_close, is_unlucky, settles
 from reluctant.audit.findings import Tidied
 from reluctant.audit.record import DefenseRow, HonestFacts, RowSpan, Trial
 from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.defense import labels_of
-from reluctant.defenses.registry import NUMBER_FORMATS, defense_kind, split_last_defenses
+from reluctant.defenses.defense import NUMBER_FORMATS, defense_kind, labels_of, split_last_defenses
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.networks.network import ELEMENTWISE_LINKS

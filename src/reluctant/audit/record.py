@@ -58,6 +58,14 @@ class LeakKind(StrEnum):
     FLIPPABLE = "flippable"
 
 
+class LeakState(StrEnum):
+    """The state of a leak. absent: the steps that would show it came to their end without it."""
+
+    FOUND = "found"
+    NOT_SETTLED = "not-settled"
+    ABSENT = "absent"
+
+
 LEAKS = tuple(LeakKind)
 
 
@@ -487,6 +495,22 @@ class AuditRecord:
     def step(self, name: str) -> StepFacts | None:
         """How this step went, None if it is not among them."""
         return next((step for step in self.steps if step.step == name), None)
+
+    def leak_state(self, leak: LeakKind) -> LeakState:
+        """What the audit says of one leak."""
+        if leak in self.verdict.leaks:
+            return LeakState.FOUND
+        return LeakState.NOT_SETTLED if leak in self.verdict.unsettled else LeakState.ABSENT
+
+    def leak_diagnosis(self, leak: LeakKind) -> Diagnosis:
+        """What leaks, in numbers; that it is not settled, where that is so."""
+        if self.leak_state(leak) is LeakState.NOT_SETTLED:
+            return Diagnosis("leak-not-settled", {"leak": str(leak)})
+        part, numbers = {
+            LeakKind.SPAN: (self.span, ("rank", "inputs", "queries")),
+            LeakKind.FLIPPABLE: (self.flip, ("relative_size", "queries")),
+        }.get(leak, (self.recovered, ("queries", "parameters")))
+        return Diagnosis(str(leak), {} if part is None else {name: getattr(part, name) for name in numbers})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

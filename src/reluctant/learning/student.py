@@ -383,7 +383,7 @@ class _Trainer:
 def _with_link(network: ReLUNetwork, reading: AnswerReading) -> ReLUNetwork:
     """With the link that makes probabilities of its values noted in it; labels have none."""
     link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
-    return ReLUNetwork(network.weights, network.biases, network.skip, link)
+    return network.with_parts(link=link)
 
 
 def _check_settings(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:

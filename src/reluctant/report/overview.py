@@ -11,7 +11,6 @@ from datetime import datetime
 
 from reluctant.audit.facts import CopyMethod, State, VerificationFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
-from reluctant.defenses.registry import defense_words
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.oracles.links import noun_behind
@@ -20,6 +19,7 @@ from reluctant.report.sweep_text import is_close, is_open
 from reluctant.report.text import (
     advice,
     copy_run,
+    defense_words,
     error_phrase,
     has_part,
     held_out_error,

@@ -40,6 +40,31 @@ BY = {
 STATES = {State.STOPPED: "The audit was stopped while this step ran.", State.NOT_BEGUN: "Not begun."}
 PLACEHOLDERS = {"domain": "(low, high)", "link": '"softmax", "sigmoid" or "tanh"'}
 
+DEFENSE_NAMES = {
+    "none": "no defense",
+    "decimals": "{} decimals",
+    "digits": "{} significant digits",
+    "float32": "float32",
+    "float16": "float16",
+    "gaussian": "Gaussian noise {}",
+    "laplace": "Laplace noise {}",
+    "softmax": "probabilities",
+    "log-softmax": "log-probabilities",
+    "sigmoid": "a probability each",
+    "top": "top {} probabilities",
+    "labels": "label alone",
+    "limit": "at most {} queries",
+    "clip": "inputs clipped to {}",
+}
+DEFENSE_NAMES_OF_ONE = {
+    "decimals": "1 decimal",
+    "digits": "1 significant digit",
+    "top": "top probability",
+    "limit": "at most 1 query",
+}
+GIVE_PROBABILITIES = ("softmax", "log-softmax", "sigmoid", "top")
+JOINTS = {"decimals": " of ", "digits": " of ", "float32": " in ", "float16": " in "}
+
 
 # ---- diagnoses
 
@@ -404,3 +429,31 @@ def _because(record: AuditRecord, steps: tuple[str, ...], first: str, elsewhere:
     tried = [(state, text) for state, text in named if text and text not in elsewhere]
     reasons = [text for state, text in tried if state is not State.DONE] or [text for _, text in tried]
     return " ".join([first, *dict.fromkeys(reasons)])
+
+
+# ---- defenses
+
+
+def defense_words(name: str) -> str:
+    """`decimals=3` as "3 decimals"; several one after the other; an unknown name unchanged."""
+    parts = name.split(", ")
+    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
+        parts = parts[1:]  # of probabilities, as it says itself
+    return "".join(_joined_words(part, before) for before, part in zip(["", *parts], parts, strict=False))
+
+
+def _joined_words(part: str, before: str) -> str:
+    """With what joins it to the one before: digits of probabilities belong to them."""
+    kind, makes = part.partition("=")[0], before.partition("=")[0]
+    joint = JOINTS.get(kind, ", ") if makes in GIVE_PROBABILITIES else ", "
+    return f"{joint}{_words_of_one(part)}" if before else _words_of_one(part)
+
+
+def _words_of_one(name: str) -> str:
+    head, *settings = name.split(",")
+    kind, _, value = head.partition("=")
+    words = DEFENSE_NAMES.get(kind)
+    if words is None:
+        return name
+    words = DEFENSE_NAMES_OF_ONE[kind] if value == "1" and kind in DEFENSE_NAMES_OF_ONE else words.format(value)
+    return " ".join([words, *(f"({setting})" for setting in settings)])

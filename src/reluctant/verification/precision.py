@@ -83,18 +83,18 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
     unless it is so little off that roundings turn it on.
     """
     turned_on = 2.0**-20  # of the size of roundings: eight of float32
-    values, variances = rows, (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)
-    for depth, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        squares = w**2
-        sums = values @ w.T + b
-        inside = variances @ squares.T if depth == 0 else (variances + values**2) @ squares.T
-        variances, values = inside + sums**2, sums
-        if depth < network.depth - 1:
-            variances = np.where(sums > -turned_on * np.sqrt(variances), variances, 0.0)
-            values = np.maximum(sums, 0.0)
-    if network.skip is not None:
-        variances = variances + rows**2 @ (network.skip**2).T
-    return np.asarray(np.sqrt(variances))
+    values, variances = {0: rows}, {0: (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)}
+    for k, b in enumerate(network.biases, 1):
+        incoming = network.incoming(k)
+        sums = np.add.reduce([values[s] @ w.T for s, w in incoming.items()]) + b
+        inside = np.add.reduce(
+            [(variances[s] if s == 0 else variances[s] + values[s] ** 2) @ (w**2).T for s, w in incoming.items()]
+        )
+        variances[k], values[k] = inside + sums**2, sums
+        if k < network.depth:
+            variances[k] = np.where(sums > -turned_on * np.sqrt(variances[k]), variances[k], 0.0)
+            values[k] = np.maximum(sums, 0.0)
+    return np.asarray(np.sqrt(variances[network.depth]))
 
 
 @dataclass(frozen=True)

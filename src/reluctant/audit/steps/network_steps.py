@@ -72,8 +72,8 @@ def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
 
 def _most_directions(network: ReLUNetwork) -> int:
     """Directions that a network of this shape can look at, whatever the errors of its weights."""
-    skip = np.empty((0, network.dim)) if network.skip is None else network.skip
-    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], skip])))
+    skips = [w for (source, _), w in network.skips.items() if source == 0]
+    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], *skips])))
 
 
 def _outside(network: ReLUNetwork, basis: FloatArray) -> FloatArray:
@@ -198,8 +198,7 @@ def _as_seen(true: ReLUNetwork, known: Findings, oracle: Counting) -> ReLUNetwor
     k = known.given.output
     if k is None:
         return true
-    skip = None if true.skip is None else true.skip[[k]]
-    return ReLUNetwork([*true.weights[:-1], true.weights[-1][[k]]], [*true.biases[:-1], true.biases[-1][[k]]], skip)
+    return true.with_outputs(lambda rows: rows[[k]])
 
 
 def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int, *, whole: bool) -> dict[str, Any]:
