@@ -94,7 +94,7 @@ class Cluster:
 
 
 def check_engine(engine: Engine) -> None:
-    """Raise `UnusableEngine` for what is neither an address nor a Client; nobody is reached for that."""
+    """Raise `UnusableEngine` unless it is an address or a Client; nobody is reached for that."""
     library = require("distributed", extra="dask", purpose="An engine")
     if isinstance(engine, str):
         scheduler_address(engine)
@@ -298,7 +298,7 @@ def _sealed_piece(function: Callable[[Item], Value], item: Item) -> bytes:
     pickles = require("cloudpickle", extra="dask", purpose="Sending a piece to workers")
     try:
         return bytes(pickles.dumps((function, item)))
-    except Exception as error:  # pickling runs the code of what is pickled
+    except Exception as error:  # pickling runs the code of the object
         raise UnusableEngine.about(
             "function, items", got=f"what cannot be sent to workers ({type(error).__name__}: {error})",
             expected="a function and items that pickle can carry", fix="Leave engine= out, or make them of plain data.",
@@ -309,7 +309,7 @@ def _run_piece(sealed: bytes) -> Any:
     """On a worker: the piece."""
     try:
         function, item = pickle.loads(sealed)
-    except Exception as error:  # unpickling runs the code of what is unpickled
+    except Exception as error:  # unpickling runs the code of the object
         return _UnopenedPiece(f"{type(error).__name__}: {error}")
     return function(item)
 

@@ -38,7 +38,7 @@ def all_finite(array: FloatArray) -> bool:
     """True if no entry is NaN or inf.
 
     The sum of squares is finite only if every entry is, and costs half as much as looking at each; if
-    it overflows, each is looked at.
+    it overflows, each is checked.
     """
     flat = array.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -81,7 +81,7 @@ class Tolerances:
 
     deviations: what still counts as noise. They are many, for the noise of a floating-point answer is read from few
     samples, and differs from place to place.
-    safety: how much larger than what was read the noise is taken to be. A reading comes from a few lines, and
+    safety: how much larger the noise counts than was read. A reading comes from a few lines, and
     rounding is larger where sums inside the network are.
     """
 
@@ -118,7 +118,7 @@ class Tolerances:
 
     @property
     def spacing(self) -> float:
-        """|t - t'| > 16 u s: two positions can be told apart."""
+        """|t - t'| > 16 u s: two positions differ."""
         return 16 * self.rounding
 
     @property

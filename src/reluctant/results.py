@@ -1,6 +1,6 @@
 """`Outcome`, `Result` and `Run`: how a run ends, what it found, rows by stage, evidence, diagnosis.
 
-One `Run` serves every verb. It knows what was spent and what is known so far, and turns errors of the target, an empty
+One `Run` serves every verb. It knows the cost and the findings so far, and turns errors of the target, an empty
 budget and an ended time into outcomes, with the partial result.
 """
 
@@ -239,7 +239,7 @@ class Result(Ended):
         assert network is not None
         if own is None:
             return network.before_link(written_link(self.evidence.get("found link", link)))
-        return ReLUNetwork(network.weights, network.biases, network.skip, own)
+        return network.with_parts(link=own)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: the outcome, what was recovered, what it cost, what it is based on."""
@@ -247,7 +247,7 @@ class Result(Ended):
         shape = None if network is None else {"widths": network.widths, "parameters": network.parameters}
         return {
             **self.ending(),
-            "network": shape and shape | {"skip": network is not None and network.skip is not None},
+            "network": shape and shape | {"skip": network is not None and bool(network.skips)},
         }
 
     def shown_facts(self) -> dict[str, object]:
@@ -318,7 +318,7 @@ class Run(Generic[Part]):
         return cls(oracle, partial, verb=verb, **settings)
 
     def keep(self, partial: Part) -> None:
-        """Remember what is known so far."""
+        """Remember the findings so far."""
         self.partial = partial
 
     def spent(self) -> dict[str, Rows]:

@@ -10,8 +10,7 @@ import pytest
 
 from reluctant.audit import compare_audits
 from reluctant.audit.changes import FigureChange
-from reluctant.audit.leaks import LeakState
-from reluctant.audit.record import AuditRecord, LeakKind
+from reluctant.audit.record import AuditRecord, LeakKind, LeakState
 from reluctant.cli.app import run
 
 EXAMPLE = Path(__file__).parents[1] / "report" / "example-audit.json"  # everything leaks

@@ -10,11 +10,12 @@ from reluctant.audit import try_defense
 from reluctant.audit.defense_sweep import _copy, default_defenses, digits_given, digits_served, noise_served
 from reluctant.audit.findings import Findings, Settings, Skip
 from reluctant.defenses import defend
-from reluctant.defenses.registry import FEWER_DIGITS, defense_words, split_last_defenses
+from reluctant.defenses.defense import FEWER_DIGITS, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.errors import InvalidRows
 from reluctant.interface import check_health
 from reluctant.oracles import Facts, NetworkOracle
+from reluctant.report.text import defense_words
 from reluctant.results import Outcome, Result
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import noisy, rounded

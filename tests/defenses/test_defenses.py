@@ -10,10 +10,11 @@ import pytest
 
 import reluctant as rl
 from reluctant.defenses import DEFENSES
-from reluctant.defenses.registry import FEWER_DIGITS, defense_words, split_last_defenses
+from reluctant.defenses.defense import FEWER_DIGITS, split_last_defenses
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Kind, NetworkOracle, Oracle
+from reluctant.report.text import defense_words
 from reluctant.testing import planted
 from reluctant.testing.contract import OracleContract
 

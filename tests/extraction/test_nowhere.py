@@ -56,7 +56,7 @@ def test_steps_of_stairs_do_not_meet() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(StageFailed, match="do not meet"):
         KinkStore(stairs, DIM, FINE, rng).scan_random(1)
-    with pytest.raises(StageFailed, match="told apart"):
+    with pytest.raises(StageFailed, match="to separate"):
         neurons_on_a_line(rl.open_oracle(stairs, dim=DIM), FINE, rng, lines=5)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from reluctant.cli.advice import as_command
 from reluctant.messages import Diagnosis, Remedy, as_python
 from reluctant.messages.catalogue import PURPOSES, TEXTS
@@ -34,23 +32,20 @@ def test_a_diagnosis_is_plain_data():
     assert json.loads(json.dumps(READ.to_dict())) == READ.to_dict()
 
 
-@pytest.mark.parametrize("slug", TEXTS)
-def test_every_entry_renders_with_its_example(slug):
-    entry = TEXTS[slug]
-    found = Diagnosis(slug, entry.example or {}, entry.remedies)
-    assert found.happened.endswith(".")
-    assert "{" not in str(found)
-    assert "--" not in str(found)
+def test_every_entry_renders_with_its_example():
+    for slug, entry in TEXTS.items():
+        found = Diagnosis(slug, entry.example or {}, entry.remedies)
+        assert found.happened.endswith("."), slug
+        assert "{" not in str(found), slug
+        assert "--" not in str(found), slug
 
 
-@pytest.mark.parametrize("purpose", PURPOSES)
-def test_every_purpose_has_room_for_the_call(purpose):
-    assert "{call}" in PURPOSES[purpose]
+def test_every_purpose_has_room_for_the_call():
+    assert [purpose for purpose, text in PURPOSES.items() if "{call}" not in text] == []
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_every_outcome_renders_without_fields(outcome):
-    assert Diagnosis(outcome.slug).happened == outcome.happened
+def test_every_outcome_renders_without_fields():
+    assert [Diagnosis(outcome.slug).happened for outcome in Outcome] == [outcome.happened for outcome in Outcome]
 
 
 def test_what_an_audit_says_is_in_the_catalogue_too():

@@ -191,8 +191,8 @@ def test_an_array_under_our_suffix_is_refused(tmp_path):
 
 
 def test_another_format_number_is_refused(tmp_path):
-    np.savez(tmp_path / "later.npz", **saved_arrays(tmp_path, format=np.array(2)))
-    with pytest.raises(UnsupportedModel, match=r"of format 2, expected format 1\. Update reluctant\."):
+    np.savez(tmp_path / "later.npz", **saved_arrays(tmp_path, format=np.array(3)))
+    with pytest.raises(UnsupportedModel, match=r"of format 3, expected format 2 or lower\. Update reluctant\."):
         ReLUNetwork.load(tmp_path / "later.npz")
 
 

@@ -241,7 +241,7 @@ def test_two_missing_probabilities_are_not_made_up() -> None:
     told = np.where(p == p.max(axis=1, keepdims=True), p, 0.0)
     oracle = Linked(answering(told), "top-k")
     assert np.isnan(oracle.answer(ROWS)).any(axis=1).all()
-    with pytest.raises(NonFiniteAnswer, match="exactly 0 or 1 or not told"):
+    with pytest.raises(NonFiniteAnswer, match="exactly 0 or 1 or hidden"):
         oracle.query(ROWS)
 
 

@@ -21,7 +21,6 @@ from reluctant.audit.record import (
     SweepInputs,
     Trial,
 )
-from reluctant.defenses.registry import defense_words
 from reluctant.messages.diagnosis import distinct_percentages
 from reluctant.report import render, three_figures
 from reluctant.report.drawings import (
@@ -53,6 +52,7 @@ from reluctant.report.numbers import (
 )
 from reluctant.report.sweep_text import defense_table
 from reluctant.report.tables import Cell, Column, Table
+from reluctant.report.text import defense_words
 
 
 @pytest.mark.parametrize(

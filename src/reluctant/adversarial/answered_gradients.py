@@ -96,7 +96,7 @@ class AnsweredTarget:
 
 
 class _SlopedRay:
-    """What is known on a ray: lengths, margins and the affine functions there, in units of the change."""
+    """The known part of a ray: lengths, margins and the affine functions there, in units of the change."""
 
     def __init__(
         self, source: AnsweredTarget, margins: Margins, x: FloatArray, change: FloatArray, limit: SideLimit

@@ -33,8 +33,8 @@ LEAST_EXACT = "float32"  # formats with fewer digits are added up in this one
 class SideLimit:
     """Margins that are no larger say nothing about a side.
 
-    least: what noise asks for, wherever the input is. answers: what is unknown of an answer, as a part of it. terms:
-    what is unknown of a sum over the inputs, for each unit of their norm.
+    least: the margin that noise demands at every input. answers: the relative error of an answer. terms:
+    the error of a sum over the inputs, for each unit of their norm.
     """
 
     least: float
@@ -65,7 +65,7 @@ class Sides(Protocol):
         """One number (n,) for each row of answers, negative on the other side."""
 
     def change(self, values: FloatArray) -> tuple[int, int] | None:
-        """The classes before and at these answers (m,); None where a sign is looked at."""
+        """The classes before and at these answers (m,); None where the sign decides."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Margins:
         return np.asarray(((values - self.threshold) @ self.forms.T).min(axis=1))
 
     def change(self, values: FloatArray) -> tuple[int, int] | None:
-        """The winning classes before and at these answers (m,); None where a sign is looked at."""
+        """The winning classes before and at these answers (m,); None where the sign decides."""
         return None if self.classes is None else (self.winner, int(np.argmax(self.classes @ values)))
 
     def toward_boundary(
@@ -188,7 +188,7 @@ def crossed_threshold(sides: Sides, oracle: Oracle) -> float:
 
 @dataclass(frozen=True)
 class NetworkCopy:
-    """A network that stands for a target, as the target is read.
+    """A network in the place of a target, read as the target is.
 
     Arguments:
         network: it gives values before the target's link, where it has noted one; else what the target answers.
@@ -259,7 +259,7 @@ class NetworkCopy:
         )
 
     def _are_labels(self, answers: FloatArray) -> bool:
-        """True of what is known to be labels; of whole numbers where the network has classes; of 0 and 1 alone."""
+        """True of known labels; of whole numbers where the network has classes; of 0 and 1 alone."""
         if self.facts.outputs != 1 or self.facts.reference or self.facts.saturates:
             return False
         if self.facts.kind is Kind.LABELS or (self.threshold is None and np.isin(answers, (0.0, 1.0)).all()):

@@ -126,7 +126,7 @@ def _are_certain(p: FloatArray) -> bool:
 
 
 def _unread(answers: FloatArray, facts: Facts, threshold: float | None) -> tuple[Remedy, ...]:
-    """How probabilities could be read that were taken for values; nothing where they are none."""
+    """How to read probabilities that passed for values; nothing where they are none."""
     if facts.saturates or own_threshold(threshold, facts):
         return ()
     if answers.shape[1] == 1:
@@ -174,9 +174,9 @@ def flip_sign(
         network: one that was recovered or trained; the step is found on it, and the target is asked only to confirm.
             It gives what the target answers, or the values before the link that is noted in it; of a target that
             answers labels, one value for each.
-        steps: gradients that may be taken. The first gives Theorem 1.1's step; every other one looks for a nearer
+        steps: the most gradients. The first gives Theorem 1.1's step; every other one looks for a nearer
             point of the boundary, or for one at all, from where the last one led.
-        threshold: where one output changes side; if not given, one half of what is known to be a probability, else 0.
+        threshold: where one output changes side; by default one half for a known probability, else 0.
         rng: seed of all random choices.
         opening: keywords of `open_oracle`, for this call; with any a network is asked like other targets.
 
@@ -227,7 +227,7 @@ def _on_target(
     return replace(found, rows=run.spent(), stage=run.stage)
 
 
-FARTHEST_FLIP = 1e3  # times the input, or a typical one: what is that far is another input
+FARTHEST_FLIP = 1e3  # times the input, or a typical one: that far away is another input
 
 
 def unless_far(found: Flip) -> Flip:

@@ -45,7 +45,7 @@ from reluctant.oracles.links import raw_answers
 from reluctant.results import Ended, Outcome
 from reluctant.verification.comparison import EXACT_TOLERANCE
 
-# Looked at together, in units of the distance of a linear function: dense around it first, further out if need be.
+# Measured together, in units of the distance of a linear function: dense around it first, further out if need be.
 NEAR_LENGTHS = np.array([0.25, 0.5, 0.7, 0.85, 0.95, 1.01, 1.1, 1.25, 1.5, 1.75, 2.0])
 FAR_LENGTHS = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 16.0])
 BRACKET_ROUNDS = 4  # in which the flip is closed in on
@@ -88,7 +88,7 @@ def search_ray(
             return ray.point(int(np.nanargmin(ray.margins)), flipped=False)
         ray.look(_bracket_guesses(ray.lengths[last - 1 : last + 1], ray.margins[last - 1 : last + 1]))
     last = ray.first_flipped()
-    assert last is not None  # it was there before more was looked at
+    assert last is not None  # it was there before the search went on
     return ray.point(last, flipped=True)
 
 
@@ -213,7 +213,7 @@ class Flip(Ended):
         if not self.ok:
             return str(self.diagnosis)
         change = self._sign() if self.classes is None else "Class {} becomes class {}".format(*self.classes)
-        if not np.isfinite(self.relative_size):  # from the origin
+        if not self.relative_size <= FARTHEST_SHARE:  # from the origin, or next to it
             return f"{self.outcome.happened} {change} with a step of {self.size:.3g}."
         return (
             f"{self.outcome.happened} {change} with {self.relative_size:.2%} of the input's norm, which is "
@@ -221,7 +221,8 @@ class Flip(Ended):
         )
 
 
-LEAST_SLOPE = 4.0  # times the noise of a gradient: less is taken for none
+FARTHEST_SHARE = 10.0  # of an input's norm: a longer step has nothing to do with the size of the input
+LEAST_SLOPE = 4.0  # times the noise of a gradient: less counts as none
 
 
 @dataclass(frozen=True)
@@ -351,12 +352,12 @@ class TargetAnswers:
             walk(search.start, found - search.start, lengths, oracle.facts.domain)
             for lengths in (ON_THE_WAY, 1 + BEYOND_THE_STEP)
         )
-        with raw_answers(oracle) as told:
+        with raw_answers(oracle) as raw:
             given = oracle.query(np.array([search.start, found]))
             if copy.may_round(search.values, given):
                 given = np.concatenate([given, oracle.query(_unlike_label(copy, on_the_way, beyond))])
         sides, slopes = copy.sides(given), copy.network.gradients(found[None])[0]
-        digits = narrowest_format(np.concatenate(told) if told else given)
+        digits = narrowest_format(np.concatenate(raw) if raw else given)
         limit = SideLimit.of(digits, slopes, DECIDED * answer_noise(given))  # no link is steeper than what it is of
         asked = cls(oracle, given[0], found[None], given[1:2], sides, limit, beyond)
         return (

@@ -40,7 +40,7 @@ SHORT_STEPS = 3  # of the steps, at which noise is read
 CREASED_BEND = 5.0  # times the median there: noise seldom bends more
 SMALL_NOISE = 1e-3  # of the slope: noise that a gradient does not feel
 ALIKE_SLOPES = 0.5  # of it: slopes that differ by more, and not for noise, are not those of one linear piece
-TELLING_CHANGE = 20.0  # times the noise: a change of answers that a slope can be taken from, if nothing better is there
+TELLING_CHANGE = 20.0  # times the noise: a change of answers that gives a slope, if nothing better is there
 
 
 def walk(x: FloatArray, direction: FloatArray, lengths: FloatArray, domain: Domain) -> FloatArray:
@@ -60,8 +60,8 @@ class RayLooks:
     def after(self, steps: FloatArray, answers: FloatArray) -> RayLooks:
         """With longer steps in front, those of them that have numbers."""
         near, far = np.split(answers, 2)
-        told = np.isfinite(near).all(axis=1) & np.isfinite(far).all(axis=1)
-        parts = ((steps[told], self.steps), (near[told], self.near), (far[told], self.far))
+        finite = np.isfinite(near).all(axis=1) & np.isfinite(far).all(axis=1)
+        parts = ((steps[finite], self.steps), (near[finite], self.near), (far[finite], self.far))
         return RayLooks(self.here, *(np.concatenate(part) for part in parts))
 
     @property
@@ -133,7 +133,7 @@ class Probe:
     """What was seen on the ray.
 
     answers (n, m): all of them, the first at the input; still: none within the short steps differs from it.
-    sd: all that is unknown of an answer, coarse: more than float32 leaves. fresh: of that, what is not rounding to
+    sd: all that is unknown of an answer, coarse: more than float32 leaves. fresh: of that, the part beyond rounding to
     decimals. step: for a gradient; long: longer than the short steps.
     """
 
@@ -164,7 +164,7 @@ def probe_input(
     rng: np.random.Generator,
     *,
     ask_far: AskRows | None = None,
-    told_noise: Callable[[], float] = lambda: 0.0,
+    hidden_noise: Callable[[], float] = lambda: 0.0,
     longest: float = np.inf,
 ) -> Probe:
     """Ask along one ray. Cost: 13 rows, 31 where no short step tells a slope from noise.
@@ -175,7 +175,7 @@ def probe_input(
         domain: rows stay inside.
         rng: chooses the ray.
         ask_far: the target, NaN where it has no number, for longer steps.
-        told_noise: noise of what was answered so far that answers do not show, as behind a link.
+        hidden_noise: noise of what was answered so far that answers do not show, as behind a link.
         longest: of the steps to try where short ones do not do; 0 for none.
     """
     direction = _inward_direction(x, domain, rng)
@@ -183,7 +183,7 @@ def probe_input(
     steps = PROBE_STEPS * min(size, room / (2 * PROBE_STEPS[0]))
     answers = ask(walk(x, direction, np.concatenate([[0.0], steps, 2 * steps]), domain))
     short = RayLooks(answers[0], steps, answers[1 : 1 + len(steps)], answers[1 + len(steps) :])
-    found = _probe_of(short, short, told_noise())
+    found = _probe_of(short, short, hidden_noise())
     told_apart = short.fine(found.sd).size or (found.coarse and short.telling(found.sd)[0])
     if told_apart or longest <= steps[0]:
         return found
@@ -194,8 +194,8 @@ def probe_input(
     same = np.concatenate([short.here[None], again[np.isfinite(again).all(axis=1)]])
     with np.errstate(over="ignore"):  # answers close to the largest number
         fresh = float(same.std(axis=0).max())
-    every = _probe_of(short, short.after(steps, far), told_noise(), others, fresh)
-    return every if every.coarse else _probe_of(short, short, told_noise(), every.answers[1:], fresh)
+    every = _probe_of(short, short.after(steps, far), hidden_noise(), others, fresh)
+    return every if every.coarse else _probe_of(short, short, hidden_noise(), every.answers[1:], fresh)
 
 
 def answer_noise(answers: FloatArray) -> float:
@@ -208,11 +208,11 @@ def _format_noise(answers: FloatArray) -> float:
 
 
 def _probe_of(
-    short: RayLooks, looks: RayLooks, told: float, others: FloatArray | None = None, again: float = 0.0
+    short: RayLooks, looks: RayLooks, hidden: float, others: FloatArray | None = None, again: float = 0.0
 ) -> Probe:
     """Noise and step by what was seen.
 
-    told: noise that answers do not show; others (n, m): more answers that noise is read from; again: what answers
+    hidden: noise that answers do not show; others (n, m): more answers that noise is read from; again: what answers
     differ by when they are asked for again.
     """
     every = looks.answers if others is None else np.concatenate([looks.answers, others])
@@ -220,11 +220,11 @@ def _probe_of(
     bend, rounding, size = short.bend, rounding_noise(every), float(np.abs(every).max())
     seen = max(again, 0.0 if bend <= MOST_ROUNDED_BEND * rounding / UNIFORM_SD else bend / SECOND_DIFFERENCE_GAIN)
     fresh = max(_format_noise(every), seen)
-    sd = max(fresh, rounding, told)
+    sd = max(fresh, rounding, hidden)
     step = looks.step(sd) if looks is short else looks.telling_step(sd)
     return Probe(
         every, sd, fresh, step,
-        coarse=max(digits_noise(every), seen, told) > OWN_ROUNDINGS * unit_roundoff(np.float32) * size,  # digits miss
+        coarse=max(digits_noise(every), seen, hidden) > OWN_ROUNDINGS * unit_roundoff(np.float32) * size,  # digits miss
         long=bool(step > short.steps[0]), still=bool((short.answers == short.here).all()),
     )  # fmt: skip
 
@@ -388,13 +388,13 @@ class QueriedTarget:
     ) -> QueriedTarget:
         """Probe the target around x; far: where digits are few, by steps as long as x. Cost: 13 rows, or 31."""
         domain = oracle.facts.domain
-        with oracle.stage("probe"), raw_answers(oracle) as told:
+        with oracle.stage("probe"), raw_answers(oracle) as raw:
             found = probe_input(
                 oracle.query, x, domain, rng, ask_far=lambda rows: _query_with_gaps(oracle, rows),
-                told_noise=lambda: 0.0 if not told else _digits_behind(oracle, told).noise,
+                hidden_noise=lambda: 0.0 if not raw else _digits_behind(oracle, raw).noise,
                 longest=_longest_step(domain, basis) if far else 0.0,
             )  # fmt: skip
-        return cls(oracle, domain, found, _digits_behind(oracle, told) if told else None, found.sd, basis, rng)
+        return cls(oracle, domain, found, _digits_behind(oracle, raw) if raw else None, found.sd, basis, rng)
 
     @property
     def values(self) -> FloatArray:
@@ -475,5 +475,5 @@ def _longest_step(domain: Domain, basis: FloatArray | None) -> float:
     )
 
 
-def _digits_behind(oracle: Counting, told: list[FloatArray]) -> RawDigits:
-    return RawDigits.of(np.concatenate(told), link_of(oracle), ratios=oracle.facts.reference)
+def _digits_behind(oracle: Counting, raw: list[FloatArray]) -> RawDigits:
+    return RawDigits.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference)

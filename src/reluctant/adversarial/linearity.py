@@ -45,7 +45,7 @@ class LocalLinearity:
 
     radii: distances as they were reached; a bounded domain may have cut those that were asked for.
     random: root mean square over random directions. along: down the gradient, toward the boundary.
-    floor: the change that the target's noise alone would give; it is taken out of the others.
+    floor: the change that the target's noise alone would give; the others exclude it.
     """
 
     radii: FloatArray
@@ -65,7 +65,7 @@ class LocalLinearity:
         return _half_way(self.radii, self.along)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; None stands for infinite."""
+        """Plain data for JSON; None means infinite."""
         radii = {"linear radius": self.linear_radius, "linear radius along": self.linear_radius_along}
         return {
             "radii": self.radii.tolist(),
@@ -104,7 +104,7 @@ def local_linearity(
         target: an oracle, or anything that `open_oracle` takes; a network costs nothing.
         x: the input (d,), not the origin.
         radii: distances, of the norm of x, from short to long.
-        directions: random directions in which each radius is looked at.
+        directions: random directions at each radius.
         probes: random directions along which gradients are compared by questions; None for all d. With 64 the
             ratio is known to about a tenth. Networks are compared exactly.
         rng: seed of all random choices.

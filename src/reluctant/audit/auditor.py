@@ -117,7 +117,7 @@ class Audit:
 
     @property
     def outputs(self) -> int:
-        """That were looked at."""
+        """Outputs that the audit measured."""
         return (0 if self.facts is None else self.facts.outputs) - len(self.known.without)
 
     @property
@@ -161,7 +161,7 @@ def audit(
     engine: Engine | None = None,
     **opening: Unpack[ReachingKeywords],
 ) -> Audit:
-    """Find out what can be taken from a model through its answers.
+    """Measure what a model gives away through its answers.
 
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
@@ -171,7 +171,7 @@ def audit(
         input_shape: height and width, if inputs are images.
         classes: names of the outputs.
         price: {"per thousand": 1.5, "currency": "EUR"}: what queries cost.
-        rate: rows a second that the interface allows: what an attack takes is told as a time too. Nothing is slowed.
+        rate: rows a second that the interface allows: the cost of an attack is then a time too. Nothing is slowed.
         file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
             recovered. No method sees it. If not given, the target itself where it is a file.
         precision: how that file is evaluated.
@@ -184,11 +184,11 @@ def audit(
         seconds: processor time that extraction, learning and the defense sweep share.
         steps: some of `STEPS`; all if not given.
         repeat: the command that repeats it, for the record.
-        watch: told of progress.
+        watch: gets progress.
         engine: "dask://host:port", or a Client of dask.distributed: defenses are tried on its workers.
         opening: other keywords of `open_oracle`, for this call: dim, domain, transcript, serving, ...
 
-    Ctrl-C ends it early with a record of what is known by then.
+    Ctrl-C ends it early with a record of the findings so far.
     """
     wanted = _wanted_steps(list(STEPS if steps is None else steps), STEPS)
     _check_seconds(seconds)
@@ -348,7 +348,7 @@ Watch = Callable[[str, int, int, str], None]
 
 @dataclass
 class StepRun:
-    """One audit under way: the steps done, what is known, rows that passed."""
+    """One audit under way: the steps done, the findings, rows that passed."""
 
     oracle: Counting
     known: Findings

@@ -165,7 +165,7 @@ def needed_rows(oracle: Counting, known: Findings) -> RowsNeeded | None:
 
 
 def _widths_of_file(known: Findings) -> Widths | None:
-    """Widths of the network in the file, as it is looked at."""
+    """Widths of the network in the file, as the audit reads it."""
     if known.given.file is None:
         return None
     try:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reluctant._files import write_text
-from reluctant.audit.leaks import LeakState, leak_state
-from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, as_plain
+from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, LeakState, as_plain
 from reluctant.messages import Diagnosis
 
 RANKS = {LeakState.ABSENT: 0, LeakState.NOT_SETTLED: 1, LeakState.FOUND: 2}  # the larger, the worse
@@ -18,7 +17,7 @@ RANKS = {LeakState.ABSENT: 0, LeakState.NOT_SETTLED: 1, LeakState.FOUND: 2}  # t
 
 @dataclass(frozen=True)
 class LeakChange:
-    """What was known of a leak, and what is."""
+    """The state of a leak before and after."""
 
     leak: LeakKind
     before: LeakState
@@ -134,7 +133,7 @@ def compare_audits(old: AuditRecord, new: AuditRecord) -> AuditChanges:
         old: the record of the earlier audit (`AuditRecord.load(path)`, or `.record` of what `audit` gives).
         new: the record of the later one.
     """
-    leaks = [LeakChange(leak, leak_state(old, leak), leak_state(new, leak)) for leak in LEAKS]
+    leaks = [LeakChange(leak, old.leak_state(leak), new.leak_state(leak)) for leak in LEAKS]
     figures = [(figure, change) for figure in FIGURES if (change := figure.change(old, new)) is not None]
     return AuditChanges(
         worse=(

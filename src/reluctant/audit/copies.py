@@ -107,7 +107,7 @@ def is_close(error: float | None) -> bool:
 
 
 def closeness(measured: HeldOutError) -> Closeness | None:
-    """What is asked of a trained network: of its own error where answers have a size, else of its labels."""
+    """The limit for a trained network: on its own error where answers have a size, else on its labels."""
     error, high = (measured.error, measured.high) if measured.own is None else (measured.own.error, measured.own.high)
     if error is not None and high is not None:
         seen, most, alone = math.sqrt(error), math.sqrt(high), None

@@ -23,8 +23,7 @@ from reluctant.audit.facts import Bounds
 from reluctant.audit.findings import Findings, Skip
 from reluctant.audit.record import FailedDefense, StandsFor, SweepFacts, SweepInputs
 from reluctant.defenses import HonestCost, defend
-from reluctant.defenses.defense import MOST_DIGITS, labels_of
-from reluctant.defenses.registry import FEWER_DIGITS, split_last_defenses
+from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, labels_of, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
 from reluctant.interface import Interface

@@ -1,6 +1,6 @@
 """The trial of one defense on a local copy: recover its span and rebuild its network.
 
-The copy stands for the model, so nothing here asks a real target. An attacker knows the defense: they undo a softmax by
+The copy replaces the model, so nothing here asks a real target. An attacker knows the defense: they undo a softmax by
 its link, and recover the span from labels where labels alone are left. The model's own digits are cut after the
 defense, which works on all of them. Rebuilt networks are compared with the undefended copy at honest inputs.
 """
@@ -17,8 +17,7 @@ from reluctant.audit.copies import finite, is_close, is_unlucky, settles
 from reluctant.audit.findings import Tidied
 from reluctant.audit.record import DefenseRow, HonestFacts, RowSpan, Trial
 from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.defense import labels_of
-from reluctant.defenses.registry import NUMBER_FORMATS, defense_kind, split_last_defenses
+from reluctant.defenses.defense import NUMBER_FORMATS, defense_kind, labels_of, split_last_defenses
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -272,10 +271,10 @@ class _Cell:
         else:
             true = self.yardstick.query(self.inputs)
             true = true[:, 1:] - true[:, :1] if log_ratios else true
-        told = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
-        if not told.any():
+        finite = np.isfinite(true).all(axis=1)  # an infinite log-ratio is a class that is certain to the last digit
+        if not finite.any():
             return found
-        true, values = true[told], found.result.network(self.inputs)[told]
+        true, values = true[finite], found.result.network(self.inputs)[finite]
         spread = true.std(axis=0)
         errors = np.abs(values - true) / np.where(spread > 0, spread, 1.0)
         same = _labels(values, log_ratios) == _labels(true, log_ratios)

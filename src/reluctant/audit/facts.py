@@ -202,7 +202,7 @@ class OwnErrorFacts:
 
 @dataclass(frozen=True)
 class Closeness:
-    """What is asked of a trained network before it counts as a copy, as a share of one.
+    """The limit that a trained network must meet to count as a copy, as a share of one.
 
     seen: what was seen to differ; most: with what chance may hide; allowed: in a copy. labels: shares are of labels;
     alone is what the commonest label is right for, where that makes `allowed` smaller. open: close enough as measured,
@@ -311,7 +311,7 @@ class PartFacts:
 
 
 class GradientFrom(StrEnum):
-    """What a gradient was taken from."""
+    """The source of a gradient."""
 
     RECOVERED = "recovered-network"
     TRAINED = "trained-network"
@@ -336,7 +336,7 @@ class FlipFacts(Ending):
 
     relative_size: of the input's norm; scaled_size: that times the root of the number of inputs. threshold: where one
     output changes side, None at 0. start, x: the input and the flipped one, where they are not too long. by: what the
-    gradient was taken from, and the queries that this had taken before.
+    gradient came from, and the queries that the source had cost before.
     """
 
     size: float | None
@@ -458,7 +458,7 @@ CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is
 class CopyError:
     """Errors of a copy: the largest seen, at how many inputs, the typical one (rms).
 
-    own: the copy's own error is at most that, where it is told apart from noise. digits: of a verified one. is_bound:
+    own: the copy's own error is at most that, where it differs from noise. digits: of a verified one. is_bound:
     `typical` is an upper end. agreement, commonest: share of equal labels, and what one label alone gives, where labels
     say something. inside: where the deviation was measured, if not at inputs of size 1.
     """

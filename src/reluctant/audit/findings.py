@@ -47,8 +47,8 @@ class Settings:
     """What an audit is given besides its target.
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
-    file: a local file of the model, for the truth and for defenses; defense: what stands before it in the target;
-    percent: it answers in percent. link: how answers are to be read; output: the one that is looked at. engine: where
+    file: a local file of the model, for the truth and for defenses; defense: what the target puts before it;
+    percent: it answers in percent. link: how answers are to be read; output: the one to read. engine: where
     defenses are tried. units: those of the inputs, in which every step works.
     """
 
@@ -82,7 +82,7 @@ class Findings:
     link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
     does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
     served: the interface as it answers; health: as it is read. written: its probabilities are in percent, or among
-    NaN, and are looked at as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
+    NaN, and count as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
     are put right before a link reads them. without: outputs that may be numbers of classes, which no step looks at, for
     others stand beside them that are not. looked_behind: a link that nobody gave was tried, and shows no values.
     """
@@ -185,7 +185,7 @@ class Findings:
 
     @property
     def perhaps_numbers(self) -> bool:
-        """True if whole numbers were taken for labels that are, or may be, rounded ones: more than two of them."""
+        """True if more than two whole numbers counted as labels and are, or may be, rounded values."""
         trained = self.training is not None and "labels" in self.training.evidence
         seen = self.health is not None and self.health.answers is Kind.LABELS
         return self.whole in (IntegerKind.SCORES, IntegerKind.UNDECIDED) and (trained or seen)
@@ -226,7 +226,7 @@ class Findings:
 
     @property
     def as_answered(self) -> Findings:
-        """What is known of the answers as they are, before any link reads them; of one output, of that."""
+        """Facts of the answers as they are, before any link reads them; of one output, of that."""
         return self if self.given.output is not None else replace(self, health=self.served, link="identity")
 
     @property
@@ -261,7 +261,7 @@ class Skip(Exception):
         self.settles = settles
 
 
-# (the target within the step's share of the budget, what is known, the seed) to what is new, by its name in Findings.
+# (the target within the step's share of the budget, the findings, the seed) to new findings, by name.
 StepFunction = Callable[[Counting, Findings, int], Mapping[str, Any]]
 
 
@@ -295,7 +295,7 @@ def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
 class Tidied(Wrapper):
     """Noisy probabilities, put right so that this link can read them.
 
-    Noise leaves numbers below 0 and classes that do not add up to 1, which a link refuses. What is below 0 says no more
+    Noise leaves numbers below 0 and classes that do not add up to 1, which a link refuses. One below 0 says no more
     than 0 does; what does not add up is scaled. Answers that are probabilities pass as they are, to the last digit.
     """
 
@@ -304,7 +304,7 @@ class Tidied(Wrapper):
         self.link = link
 
     def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, then put right what is no probability."""
+        """Pass on, then correct each number that is no probability."""
         answers = self.inner.answer(rows)
         if self.link == "sigmoid":
             return np.asarray(np.clip(answers, 0.0, 1.0))
@@ -334,7 +334,7 @@ def seen(
     written: ProbabilityFormat | None = None,
     without: Collection[int] = (),
 ) -> Counting:
-    """The same target as it is looked at: its probabilities turned back into values, one output of many, in a range.
+    """The same target as the audit reads it: its probabilities turned back into values, one output of many, in a range.
 
     noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly;
     without: outputs that are left out before all else.

@@ -58,6 +58,14 @@ class LeakKind(StrEnum):
     FLIPPABLE = "flippable"
 
 
+class LeakState(StrEnum):
+    """The state of a leak. absent: the steps that would show it came to their end without it."""
+
+    FOUND = "found"
+    NOT_SETTLED = "not-settled"
+    ABSENT = "absent"
+
+
 LEAKS = tuple(LeakKind)
 
 
@@ -108,10 +116,10 @@ class Target:
     itself. reach: the range that everything was asked in, where the target does not answer elsewhere and nobody said
     so. clipped: the range that inputs seem to be clipped to. percent, among_nan: its probabilities are in percent, or
     missing ones are NaN. outputs_left_out: outputs that look like numbers of classes and were left out. output: the one
-    that was looked at, None for all. noisy: answers are probabilities with noise on them. location: the file, module or
+    that was read, None for all. noisy: answers are probabilities with noise on them. location: the file, module or
     address that it was opened by, None for an object.
     The rest are guesses that leave leaks open: may_be_sigmoids, may_be_percent, may_be_clipped, may_be_numbers (whole
-    numbers taken for labels that may be rounded values), squashed (answers that no link here explains).
+    numbers read as labels that may be rounded values), squashed (answers that no link here explains).
     """
 
     name: str
@@ -220,7 +228,7 @@ class Repeat:
 
 
 class StandsFor(StrEnum):
-    """What stands for the model in the sweep of defenses."""
+    """The stand-in for the model in the sweep of defenses."""
 
     RECOVERED = "recovered-network"
     FILE = "file"
@@ -312,7 +320,7 @@ class FailedDefense:
 
 @dataclass(frozen=True)
 class SweepFacts:
-    """Defenses tried on what stands for the model, with this budget of rows for each method.
+    """Defenses tried on the stand-in for the model, with this budget of rows for each method.
 
     open: the model can be copied without a defense, None if that is not settled. cheapest: the defense that stops a
     copy at the least cost to honest users.
@@ -487,6 +495,22 @@ class AuditRecord:
     def step(self, name: str) -> StepFacts | None:
         """How this step went, None if it is not among them."""
         return next((step for step in self.steps if step.step == name), None)
+
+    def leak_state(self, leak: LeakKind) -> LeakState:
+        """What the audit says of one leak."""
+        if leak in self.verdict.leaks:
+            return LeakState.FOUND
+        return LeakState.NOT_SETTLED if leak in self.verdict.unsettled else LeakState.ABSENT
+
+    def leak_diagnosis(self, leak: LeakKind) -> Diagnosis:
+        """What leaks, in numbers; that it is not settled, where that is so."""
+        if self.leak_state(leak) is LeakState.NOT_SETTLED:
+            return Diagnosis("leak-not-settled", {"leak": str(leak)})
+        part, numbers = {
+            LeakKind.SPAN: (self.span, ("rank", "inputs", "queries")),
+            LeakKind.FLIPPABLE: (self.flip, ("relative_size", "queries")),
+        }.get(leak, (self.recovered, ("queries", "parameters")))
+        return Diagnosis(str(leak), {} if part is None else {name: getattr(part, name) for name in numbers})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

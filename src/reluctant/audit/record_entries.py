@@ -218,7 +218,7 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
     return RunFacts(
         **_ending(run, known),
         network=None if network is None else NetworkShape(
-            tuple(network.widths), network.parameters, network.skip is not None
+            tuple(network.widths), network.parameters, bool(network.skips)
         ),
         verification=_verification(verification_of(run)), precision=_precision(evidence.get("precision")),
         accuracy=None if accuracy is None or held_out is not None else LearnedAccuracy(
@@ -313,7 +313,7 @@ def _recovered(known: Findings, outputs: int, price: Any, rate: float | None) ->
     network, trained = run.as_written(known.written_link), is_trained(run)
     return Recovered(
         method_of(run), run.outcome is Outcome.RECOVERED, network.link, tuple(network.widths),
-        network.skip is not None, network.parameters, copy_error(run), run.queries,
+        bool(network.skips), network.parameters, copy_error(run), run.queries,
         None if trained else run.queries / network.parameters,
         None if trained else run.queries * outputs / network.parameters,
         money(run.queries, price), None if rate is None else run.queries / rate,

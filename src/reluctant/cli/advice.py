@@ -39,7 +39,7 @@ def answered_range(record: Record) -> list[str]:
 
 
 def shown_network(found: Result, link: str) -> list[str]:
-    """The network as it is written, and what its values are where they could be taken for others; nothing of none."""
+    """The network as it is written, and what its values are where readers could mistake them; nothing of none."""
     if found.network is None:
         return []
     written = found.as_written(link)

@@ -36,7 +36,7 @@ class Config:
     targets: Mapping[str, Mapping[str, Any]]
 
     def location(self, name: str) -> str | None:
-        """What a target's name stands for; None if it is no name of this file."""
+        """The target behind a name; None if it is no name of this file."""
         return None if name not in self.targets else str(self.targets[name][TARGET])
 
 

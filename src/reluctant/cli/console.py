@@ -64,7 +64,7 @@ def shortened(text: str) -> str:
 
 
 class _Note(logging.Handler):
-    """Says what is logged to the person at the terminal."""
+    """Shows the log to the person at the terminal."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note(record.getMessage())

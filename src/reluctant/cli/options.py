@@ -28,8 +28,8 @@ TargetArgument = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="What to ask: a .onnx or .npz file, module:attribute of an importable callable or model, or the address "
-        "of a served model, http://host:port/v2/models/NAME; or a name from reluctant.toml or pyproject.toml.",
+        help="A .onnx or .npz file, module:attribute of an importable callable or model, or the address of a served "
+        "model (http://host:port/v2/models/NAME). Or a name from reluctant.toml or pyproject.toml.",
         autocompletion=target_names,
         show_default=False,
     ),
@@ -250,7 +250,7 @@ def _options_of(kind: Any) -> list[inspect.Parameter]:
 
 @contextmanager
 def opened_target(options: TargetOptions, target: str) -> Iterator[Counting]:
-    """Open a target, show progress, and on Ctrl-C or SIGTERM say what is kept and how to go on."""
+    """Open a target, show progress, and on Ctrl-C or SIGTERM say what was kept and how to go on."""
     with stoppable() as stop, show_waits(options.quiet), options.open(target) as oracle:
         try:
             with progress(oracle, options.quiet):

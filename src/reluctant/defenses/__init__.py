@@ -1,6 +1,7 @@
 """Defenses: oracles around a model that give less away, each with its cost to honest users."""
 
 from reluctant.defenses.defense import (
+    DEFENSES,
     ClippedInputs,
     Decimals,
     Defense,
@@ -13,9 +14,9 @@ from reluctant.defenses.defense import (
     Probabilities,
     QueryLimit,
     TopProbabilities,
+    defend,
     honest_cost,
 )
-from reluctant.defenses.registry import DEFENSES, defend
 
 __all__ = [
     "DEFENSES",

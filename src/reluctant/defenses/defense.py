@@ -1,18 +1,23 @@
-"""The defenses (less of the answer, fewer digits, noise, limits, clipped inputs) and their cost to honest users.
+"""Defenses (less of the answer, fewer digits, noise, limits, clipped inputs), by name, and their cost to honest users.
 
 A defense is a wrapper with a title; one that always answers the same has an identity as well. Less of the answer:
 probabilities instead of values, the largest few of them, or the label alone. Fewer digits: rounding to decimals, to
 significant digits, or to a narrower number format. Noise is Gaussian or Laplace. Fresh noise is averaged away by
 asking again; fixed noise is a function of the row and a secret seed, so that asking again shows nothing new. Less
 to ask: a limit on the rows that are answered, and inputs clipped to a range.
+
+A new defense is one more class and one more entry in `DEFENSES`; its name on a page is in `report/text.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import takewhile
 from math import isfinite
 from typing import Any, ClassVar, Self
 
@@ -44,7 +49,7 @@ class Defense(Wrapper):
 
     @property
     def facts(self) -> Facts:
-        """Facts of what is left."""
+        """Facts of the remaining answers."""
         inner = self.inner.facts
         known = bool(inner.identity) and self.repeatable
         identity = f"{inner.identity} behind {self.title}" if known else ""
@@ -75,7 +80,7 @@ class Probabilities(Defense):
 
 
 class TopProbabilities(Defense):
-    """The k largest probabilities of each answer; the others are 0, which is to say not told."""
+    """The k largest probabilities of each answer; the others are 0 and so hidden."""
 
     def __init__(self, inner: Oracle, k: int = 1) -> None:
         super().__init__(inner)
@@ -102,9 +107,9 @@ class TopProbabilities(Defense):
 
 
 def _are_class_probabilities(p: FloatArray) -> bool:
-    """True of probabilities that add up to one, or to less where some are not told."""
-    slack, left, told = ROUNDED_PROBABILITY_SLACK * p.shape[1], 1 - p.sum(axis=1), (p != 0).all(axis=1)
-    return bool((p >= 0).all() and (left >= -slack).all() and (left[told] <= slack).all())
+    """True of probabilities that add up to one, or to less where some are hidden."""
+    slack, left, full = ROUNDED_PROBABILITY_SLACK * p.shape[1], 1 - p.sum(axis=1), (p != 0).all(axis=1)
+    return bool((p >= 0).all() and (left >= -slack).all() and (left[full] <= slack).all())
 
 
 class LabelsOnly(Defense):
@@ -120,7 +125,7 @@ class LabelsOnly(Defense):
 
 
 def labels_of(answers: FloatArray, kind: Kind) -> Any:
-    """The label (n,) that each answer (n, m) stands for."""
+    """The label (n,) behind each answer (n, m)."""
     if kind is Kind.LABELS:
         return answers[:, 0].astype(int)
     if answers.shape[1] > 1:
@@ -161,7 +166,7 @@ class Digits(Defense):
 
 
 class NumberFormat(Defense):
-    """Answers rounded to float32 or float16; what is too large for the format becomes infinite, as it would there."""
+    """Answers rounded to float32 or float16; a number too large for the format becomes infinite, as it would there."""
 
     def __init__(self, inner: Oracle, dtype: type[np.floating[Any]]) -> None:
         super().__init__(inner)
@@ -306,7 +311,7 @@ class HonestCost:
 def honest_cost(plain: Oracle, defended: Oracle, inputs: ArrayLike) -> HonestCost:
     """Ask both the same honest inputs (n, d) and compare.
 
-    Errors are told between answers of one kind: where a defense makes probabilities of values, pass the oracle of
+    Errors compare answers of one kind: where a defense makes probabilities of values, pass the oracle of
     probabilities as `plain` to compare those. Cost: n rows each.
     """
     before, after = plain.query(inputs), defended.query(inputs)
@@ -322,3 +327,109 @@ def _relative_errors(before: FloatArray, after: FloatArray) -> tuple[float, floa
     unit = float(before.std()) or 1.0
     difference = np.abs(after - before)
     return float(np.sqrt(np.mean(difference**2))) / unit, float(difference.max()) / unit
+
+
+# ---- defenses by name
+
+Maker = Callable[..., Defense]
+NOISE_SETTINGS: Mapping[str, Callable[[str], Any]] = {"fixed": lambda text: text != "no", "seed": int}
+
+
+@dataclass(frozen=True)
+class DefenseEntry:
+    """A defense in the list: how it is asked for, what it does, how to make it from the text after its name."""
+
+    usage: str
+    what: str
+    make: Maker
+    read: Callable[[str], tuple[Any, ...]]
+    settings: Mapping[str, Callable[[str], Any]]
+
+
+def _no_value(text: str) -> tuple[Any, ...]:
+    if text:
+        raise ValueError("takes no value")
+    return ()
+
+
+def _low_and_high(text: str) -> tuple[Any, ...]:
+    low, high = text.split(":")
+    return float(low), float(high)
+
+
+def _entry(usage: str, what: str, make: Maker, read: Callable[[str], Any] = _no_value, **settings: Any) -> DefenseEntry:
+    values = read if read in (_no_value, _low_and_high) else lambda text: (read(text),)
+    return DefenseEntry(usage, what, make, values, settings)
+
+
+DEFENSES: dict[str, DefenseEntry] = {
+    "decimals": _entry("decimals=3", "answers rounded to decimals", Decimals, int),
+    "digits": _entry("digits=4", "answers rounded to significant digits", Digits, int),
+    "float32": _entry("float32", "answers rounded to float32", partial(NumberFormat, dtype=np.float32)),
+    "float16": _entry("float16", "answers rounded to float16", partial(NumberFormat, dtype=np.float16)),
+    "gaussian": _entry("gaussian=1e-3[,fixed][,seed=7]", "Gaussian noise, fresh or fixed to the input",
+                       GaussianNoise, float, **NOISE_SETTINGS),
+    "laplace": _entry("laplace=1e-3[,fixed][,seed=7]", "Laplace noise, fresh or fixed to the input",
+                      LaplaceNoise, float, **NOISE_SETTINGS),
+    "softmax": _entry("softmax", "probabilities of classes instead of values", partial(Probabilities, link="softmax")),
+    "log-softmax": _entry("log-softmax", "log-probabilities instead of values",
+                          partial(Probabilities, link="log-softmax")),
+    "sigmoid": _entry("sigmoid", "a probability for each value", partial(Probabilities, link="sigmoid")),
+    "top": _entry("top=1", "the largest probabilities, the others 0", TopProbabilities, int),
+    "labels": _entry("labels", "the label alone", LabelsOnly),
+    "limit": _entry("limit=10000", "a limit on the rows answered", QueryLimit, int),
+    "clip": _entry("clip=0:1", "inputs moved into a range", ClippedInputs, _low_and_high),
+}  # fmt: skip
+
+NUMBER_FORMATS = frozenset({"float32", "float16"})  # how answers are written, after all else is done to them
+FEWER_DIGITS = frozenset({"decimals", "digits"}) | NUMBER_FORMATS  # these leave fewer digits of the same answers
+
+
+def defense_kind(defense: str) -> str:
+    """Its name without its settings."""
+    return defense.partition(",")[0].partition("=")[0].strip()
+
+
+def split_last_defenses(defenses: Sequence[str], kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those before, and the last of them that are all of these kinds."""
+    last = list(takewhile(lambda name: defense_kind(name) in kinds, reversed(defenses)))
+    return tuple(defenses[: len(defenses) - len(last)]), tuple(reversed(last))
+
+
+def defend(oracle: Oracle, *defenses: str | Maker) -> Oracle:
+    """Put defenses around an oracle, the first one next to the target.
+
+    Arguments:
+        oracle: the target to defend; `open_oracle` gives one.
+        defenses: each a name from `DEFENSES` with its parameters, such as "decimals=3" or "gaussian=1e-3,fixed", or a
+            function that wraps an oracle.
+    """
+    if not isinstance(oracle, Oracle):
+        raise InvalidInput.about(
+            "oracle",
+            got=type(oracle).__name__,
+            expected="an oracle",
+            fix="Open the target first: rl.open_oracle(f).",
+        )
+    for defense in defenses:
+        oracle = _defend_by_name(oracle, defense) if isinstance(defense, str) else defense(oracle)
+    return oracle
+
+
+def _defend_by_name(oracle: Oracle, text: str) -> Defense:
+    head, *rest = (part.strip() for part in text.split(","))
+    name, _, value = head.partition("=")
+    entry = DEFENSES.get(name)
+    if entry is None:
+        usages = ", ".join(each.usage for each in DEFENSES.values())
+        raise InvalidInput.about("defense", got=repr(text), expected=f"one of {usages}")
+    try:
+        pairs = (part.partition("=") for part in rest)
+        settings = {key: entry.settings[key](setting) for key, _, setting in pairs}
+        arguments = entry.read(value)
+    except (KeyError, ValueError) as error:
+        got = f"{text!r} ({error})"
+        raise InvalidInput.about("defense", got=got, expected=f"something like {entry.usage}") from None
+    made = entry.make(oracle, *arguments, **settings)
+    made.title = text
+    return made

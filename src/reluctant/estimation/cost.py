@@ -343,7 +343,7 @@ def estimate(
         price: of a thousand queries.
         currency: of the price, in words.
         flops: operations a second that the target computes with; else a measured core and a measured GPU.
-        link: what is behind the answers: those of a link ("softmax", "sigmoid", "log-softmax", "top-k", "tanh") have
+        link: the link behind the answers: those of a link ("softmax", "sigmoid", "log-softmax", "top-k", "tanh") have
             no number.
     """
     widths, answers = as_widths(shape), Answers.parse(precision)

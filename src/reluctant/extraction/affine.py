@@ -58,7 +58,7 @@ class Affine(Method):
             lines.check_straight(oracle, noise, raw)
             network = self._map(oracle, rng, lines.steepest, few_digits=_few_digits(oracle, raw))
         keep(network)
-        known = oracle.facts.domain.is_space or oracle.facts.saturates  # a user's bounds are looked at from end to end
+        known = oracle.facts.domain.is_space or oracle.facts.saturates  # a user's bounds are searched from end to end
         return Candidate(network, asked=lines.held_out(raw) if known else None)
 
     def _map(

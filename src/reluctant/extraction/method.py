@@ -2,7 +2,7 @@
 
 A `Method` runs one attempt. It returns a `Candidate`, a network that has still to be verified, with a `Certificate`
 of its errors and limits; or it raises `StageFailed`, which names the stage, the number and its limit. On the way it
-hands what is known so far to `keep`: a network of the input, or of a frame inside input space. `Memory` keeps rows
+hands its findings so far to `keep`: a network of the input, or of a frame inside input space. `Memory` keeps rows
 and answers for later fits.
 """
 
@@ -33,14 +33,14 @@ Keep: TypeAlias = Callable[[PartialNetwork], None]  # receives the part that is 
 
 
 def lifted(known: PartialNetwork) -> ReLUNetwork:
-    """What is known, as a function of the input itself."""
+    """The known part, as a function of the input itself."""
     return known.lifted() if isinstance(known, FramedNetwork) else known
 
 
 def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
     """Raise InvalidInput unless every number of a settings object is above 0, or at least 0 where that is said.
 
-    A count, which is typed as one, is a whole number of at least 1. None stands where it is the default.
+    A count, which is typed as one, is a whole number of at least 1. None is allowed where it is the default.
     """
     for each in fields(settings):
         value, zero = getattr(settings, each.name), each.name in may_be_zero
@@ -167,7 +167,7 @@ class Method(ABC):
             oracle: the target; `with oracle.stage(name):` enters rows under a name.
             noise: the noise of an answer by distance from the origin.
             rng: of this attempt; every other attempt has another.
-            keep: call it with what is known so far, a network of the input or of a frame: it is the partial result of
+            keep: call it with the findings so far, a network of the input or of a frame: it is the partial result of
                 a run that ends here.
         """
 

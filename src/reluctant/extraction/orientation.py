@@ -176,7 +176,7 @@ def without_skip(network: ReLUNetwork, flip: BoolArray) -> ReLUNetwork:
 def always_active(skip: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
     """Rows (r, k) that are not negative, and output weights (m, r): together the term skip (m, k) of values y ≥ 0.
 
-    Two neurons for each output, or for each dimension of the term where those are fewer; what is smaller than
+    Two neurons for each output, or for each dimension of the term where those are fewer; a term smaller than
     `least` is left out.
     """
     row_rounding = 1e4 * DOUBLE.rounding  # of the largest entry of a row: its parts below this are nothing

@@ -169,9 +169,9 @@ def _never(before: float, after: float) -> bool:
 
 @dataclass(frozen=True)
 class StepRules:
-    """Settings of a fit. Both rules compare what is left before a step with what is left after it.
+    """Settings of a fit. Both rules compare the residual before a step with the residual after it.
 
-    steps: at most so many. accept: whether a step is taken. enough: whether a step that was taken is the last.
+    steps: at most so many. accept: whether to accept a step. enough: whether an accepted step is the last.
     """
 
     steps: int
@@ -186,7 +186,7 @@ class End(Enum):
     ENOUGH = "the last step gained too little for another"
     NOTHING_TO_GAIN = "the equations promise no gain"
     REFUSED = "no try of a step was accepted"
-    STEPS = "all steps were taken"
+    STEPS = "all steps were made"
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def least_squares(
     """Step from `start` until the rules say that it is enough.
 
     linearise: None where another step would gain nothing. Its own errors pass through; a LinAlgError of `solve`
-    counts as a refused try. A limit around the call is looked at before every step.
+    counts as a refused try. A limit around the call is checked before every step.
     """
     state, amount = start, rules.policy.first
     for taken in range(rules.steps):

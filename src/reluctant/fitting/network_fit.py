@@ -114,8 +114,8 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))
     jacobian /= scale
     sizes, directions = np.linalg.eigh(jacobian.T @ jacobian)
-    told = sizes > least_eigenvalue * sizes[-1]
-    variances, errors, start = (directions[:, told] ** 2 / sizes[told]).sum(axis=1) / scale**2, [], 0
+    seen = sizes > least_eigenvalue * sizes[-1]
+    variances, errors, start = (directions[:, seen] ** 2 / sizes[seen]).sum(axis=1) / scale**2, [], 0
     for layer, (into, out) in enumerate(pairwise(network.widths[:-1])):
         of_layer = variances[start : start + out * (into + 1)].reshape(out, into + 1)
         start += of_layer.size
@@ -127,7 +127,7 @@ def neuron_errors(network: ReLUNetwork, rows: FloatArray, noise: DistanceNoise) 
 
 
 def _by_orthogonal_factors(jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Without the product JᵀJ, which would square what is small."""
+    """Without the product JᵀJ, which would square small numbers."""
     thorough_damping = 1e-10  # of columns of norm one
     n, k = jacobian.shape
     scale = _not_zero(np.linalg.norm(jacobian, axis=0))
@@ -162,25 +162,35 @@ def _fixed_layers(network: ReLUNetwork, first_weights: bool) -> set[int]:
 
 def _parameters(network: ReLUNetwork, fixed: set[int]) -> int:
     free = [weights for layer, weights in enumerate(network.weights) if layer not in fixed]
-    skip = [] if network.skip is None else [network.skip]
-    return sum(part.size for part in (*free, *network.biases, *skip))
+    return sum(part.size for part in (*free, *network.biases, *network.skips.values()))
 
 
 def _jacobian(network: ReLUNetwork, rows: FloatArray, weight: FloatArray, fixed: set[int]) -> FloatArray:
-    """Weighted derivatives (n·m, parameters): weights and bias of each neuron, layer by layer, then the affine term."""
+    """Weighted derivatives (n·m, parameters): weights and bias of each neuron, layer by layer, then the skips."""
     n, m = len(rows), network.outputs
     values = network.preactivations(rows)
     inputs = [_with_ones(h) for h in (rows, *(np.maximum(z, 0) for z in values))]
-    downstream = weight[:, :, None] * np.eye(m)  # derivative of the outputs by the values of a layer
     jacobian = np.empty((n, m, _parameters(network, fixed)))
+    downstream = _by_values(network, values, weight)
     stop = jacobian.shape[2]
-    if network.skip is not None:
-        stop = _fill(jacobian, stop, downstream, rows)
+    for source, target in reversed(network.skips):
+        stop = _fill(jacobian, stop, downstream[target], inputs[source][:, :-1])
     for layer in range(network.depth - 1, -1, -1):
-        if layer < network.depth - 1:
-            downstream = (downstream @ network.weights[layer + 1]) * (values[layer] > 0)[:, None, :]
-        stop = _fill(jacobian, stop, downstream, inputs[layer][:, -1:] if layer in fixed else inputs[layer])
+        columns = inputs[layer][:, -1:] if layer in fixed else inputs[layer]
+        stop = _fill(jacobian, stop, downstream[layer + 1], columns)
     return jacobian.reshape(n * m, -1)
+
+
+def _by_values(network: ReLUNetwork, values: list[FloatArray], weight: FloatArray) -> dict[int, FloatArray]:
+    """Derivatives (n, m, width) of the weighted outputs by the values of each weight layer."""
+    found = {network.depth: weight[:, :, None] * np.eye(network.outputs)}
+    for k in range(network.depth - 1, 0, -1):
+        above = found[k + 1] @ network.weights[k]
+        for (source, target), w in network.skips.items():
+            if source == k:
+                above = above + found[target] @ w
+        found[k] = above * (values[k - 1] > 0)[:, None, :]
+    return found
 
 
 def _fill(jacobian: FloatArray, stop: int, downstream: FloatArray, by_layer: FloatArray) -> int:
@@ -197,7 +207,7 @@ def _with_ones(rows: FloatArray) -> FloatArray:
 
 
 def _moved(network: ReLUNetwork, step: FloatArray, fixed: set[int]) -> ReLUNetwork:
-    weights, biases, skip = network.weights, network.biases, network.skip
+    weights, biases, skips = network.weights, network.biases, network.skips
     moved_weights, moved_biases, start = [], [], 0
     for layer, (into, out) in enumerate(pairwise(network.widths)):
         columns = 1 if layer in fixed else into + 1
@@ -205,6 +215,7 @@ def _moved(network: ReLUNetwork, step: FloatArray, fixed: set[int]) -> ReLUNetwo
         start += change.size
         moved_weights.append(weights[layer] if layer in fixed else weights[layer] + change[:, :-1])
         moved_biases.append(biases[layer] + change[:, -1])
-    if skip is not None:
-        skip = skip + step[start:].reshape(skip.shape)
-    return ReLUNetwork(moved_weights, moved_biases, skip)
+    for key, w in skips.items():
+        skips[key] = w + step[start : start + w.size].reshape(w.shape)
+        start += w.size
+    return ReLUNetwork(moved_weights, moved_biases, skips=skips)

@@ -123,7 +123,7 @@ def merge_slivers(scan: Scan, width: float, depth: float) -> Scan:
 
 
 def _without_successors(which: IntArray) -> IntArray:
-    """Those whose predecessor is not among them: what is merged has one neighbour to be merged with."""
+    """Those whose predecessor is not among them: a merged one has one neighbour to be merged with."""
     return which[np.append(True, np.diff(which) > 1)[: len(which)]]
 
 
@@ -304,7 +304,7 @@ class Meetings:
         t: its position, inside the interval.
         blur: its uncertainty.
         share: of the usual width of a check; < 1 for a weak bend, where two creases may cancel, and in a crowd.
-        checked: whether it was looked at from both sides, near enough for what is known now.
+        checked: whether both sides were measured, near enough for the present estimate.
         certified: whether the crease is certain.
         usual: what creases are usually like.
     """

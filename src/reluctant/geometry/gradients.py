@@ -1,6 +1,6 @@
 """Gradients by finite differences at many points, checked and repaired, and bends across expected creases.
 
-For a gradient one step is taken from each point along every direction. One more row, at a random combination of the
+A gradient takes one step from each point along every direction. One more row, at a random combination of the
 steps, must be what they predict; if it is not, a step crossed a crease and all are made shorter. For a crease that
 is expected at a place, four points on a short line through it decide: the line through the two points before and
 the line through the two after must bend, and must meet there.
@@ -60,7 +60,7 @@ def gradients(
     """Slopes along unit directions (k, d), None for the coordinates, on the roomier side of the domain.
 
     Cost: k + 2 rows a point, and as many again for each time its steps had to be shortened; with one round the
-    steps are taken as they are. `lost` is noise of answers besides, by what they are.
+    steps stay as they are. `lost` is noise of answers besides, by what they are.
     """
     shorter_steps = 4.0
     at = np.linalg.norm(points, axis=1)
@@ -122,9 +122,7 @@ def _take_steps(
     return _StepAnswers(value, np.swapaxes(slope, 1, 2), np.abs(answers[:, -1] - predicted).max(axis=1), gain)
 
 
-_StepRows = tuple[
-    FloatArray, FloatArray, FloatArray
-]  # rows (n, k + 2, d), steps taken (n, k), steps of the check (n, k)
+_StepRows = tuple[FloatArray, FloatArray, FloatArray]  # rows (n, k + 2, d), steps (n, k), steps of the check (n, k)
 
 
 def _along_coordinates(points: FloatArray, steps: FloatArray, rng: np.random.Generator, domain: Domain) -> _StepRows:

@@ -86,7 +86,7 @@ def jumps_on_line(
         ask: values and gradients of rows.
         lines: one line.
         noise: of answers.
-        size: of the gradients so far that these are what is left of, for the tolerance.
+        size: of the gradients that these are residuals of, for the tolerance.
         first: rows that the search begins with, at equal angles.
         most: jumps that are still looked for; `TooManyJumps` beyond.
 

@@ -110,22 +110,11 @@ class Frame:
 
     def restricted(self, network: ReLUNetwork) -> ReLUNetwork:
         """The network as a function of the coordinates."""
-        first, *rest = network.weights
-        biases = [first @ self.origin + network.biases[0], *network.biases[1:]]
-        skip = None if network.skip is None else network.skip @ self.basis.T
-        if network.skip is not None:
-            biases[-1] = biases[-1] + network.skip @ self.origin
-        return ReLUNetwork([first @ self.basis.T, *rest], biases, skip)
+        return network.with_inputs(lambda w: (w @ self.basis.T, w @ self.origin))
 
     def lifted(self, network: ReLUNetwork) -> ReLUNetwork:
         """A network of the coordinates as a function of the input itself; it ignores the complement of the frame."""
-        first, *rest = network.weights
-        w, skip = first @ self.basis, network.skip
-        biases = [network.biases[0] - w @ self.origin, *network.biases[1:]]
-        if skip is not None:
-            skip = skip @ self.basis
-            biases[-1] = biases[-1] - skip @ self.origin
-        return ReLUNetwork([w, *rest], biases, skip)
+        return network.with_inputs(lambda w: (w @ self.basis, -(w @ self.basis) @ self.origin))
 
     def random_lines(self, rng: np.random.Generator, n: int) -> Lines:
         """Whole lines inside the frame, as far from its origin as random points are from that of input space."""
@@ -136,7 +125,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class FramedNetwork:
-    """A depth-two network in the coordinates of a frame: what is known of a target so far.
+    """A depth-two network in the coordinates of a frame: the known part of a target.
 
     Gauge: output weights of each neuron have norm one, and the skip term is the affine map of the region
     the search began with, so every neuron counts from zero there.

@@ -24,7 +24,7 @@ LEAST_FRESH = 1e-6  # part of a gradient outside the directions so far that may 
 class RowSpace:
     """An orthonormal basis (through the origin), and how clear its rank is.
 
-    margin: largest part of a measured gradient that was taken for nothing, over the smallest that was taken for
+    margin: largest part of a measured gradient that counted as nothing, over the smallest that counted as
     a direction; noise where nothing was left over. 0 for a constant, infinite if there are more directions that
     could not be measured.
     """
@@ -121,7 +121,7 @@ class _RowSpaceSearch:
         return None
 
     def add(self, slope: FloatArray, sd: float, fresh: float) -> bool:
-        """Keep what is new in the gradients (m, d) of all outputs, and if nothing is new enough nothing at all."""
+        """Keep the new part of the gradients (m, d) of all outputs; if none is new enough, nothing at all."""
         sizes = np.linalg.norm(slope, axis=1)
         size = float(sizes.max())
         if not size > 0:

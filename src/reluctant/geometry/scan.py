@@ -244,7 +244,7 @@ def _sorted_samples(s: Samples) -> Samples:
 
 @dataclass(frozen=True)
 class SearchRound:
-    """The samples with what is newly asked about them and their pieces, what to ask next, intervals still open."""
+    """The samples with the new rows and their pieces, what to ask next, intervals still open."""
 
     samples: Samples
     pieces: Pieces
@@ -254,7 +254,7 @@ class SearchRound:
 
 
 def next_round(search: CreaseSearch, s: Samples) -> SearchRound:
-    """What to ask, by what is seen so far."""
+    """What to ask, by the samples so far."""
     wanted, pieces = WantedSamples(), search.pieces(s)
     s = _give_partners(search, s, pieces, wanted)
     left = before_creases(s, pieces)
@@ -338,7 +338,7 @@ def _ask_inside(search: CreaseSearch, s: Samples, here: IntArray, wanted: Wanted
 def _resolve_meetings(
     search: CreaseSearch, s: Samples, pieces: Pieces, left: IntArray, wanted: WantedSamples
 ) -> tuple[IntArray, UsualBend]:
-    """Look where neighbouring pieces meet; return the pieces left of what stays open, and what is usual."""
+    """Look where neighbouring pieces meet; return the pieces left of what stays open, and the usual ones."""
     check_width = 1e-5  # of the interval, on both sides of an expected crease, and less for a weak one
     meeting = Meetings.of(s, pieces, left, search.sd, search.usual)
     todo = ~meeting.certified & ~meeting.stuck
@@ -361,7 +361,7 @@ def _resolve_meetings(
     return left[~meeting.certified], meeting.usual
 
 
-CROWD_ROUNDS = 48  # in a crowd: what is open after that is begun afresh, so often, if it is a small part of the line
+CROWD_ROUNDS = 48  # in a crowd: intervals open after that are begun afresh, so often, if it is a small part of the line
 FRESH_STARTS, FEW_OPEN = 4, 0.02
 
 
@@ -382,8 +382,8 @@ def scan_lines(
 
     `ask` answers rows; `ask_at`, if given, positions t on lines of these indices: rows need not be written out here.
 
-    Every line is also looked at in `places` (p,), positions where something narrow is known to be. After `most`
-    rows the search ends as it stands, with intervals open. `close` creases, with little between them for their noise,
+    Every line is also sampled in `places` (p,), positions where something narrow is known to be. After `most`
+    rows the search ends, with intervals open. `close` creases, with little between them for their noise,
     are looked for as carefully as in a crowd. `lost`, if given, says how much more noise answers have than `noise`
     by what they are.
 
@@ -448,7 +448,7 @@ def _rounds(search: CreaseSearch, samples: Samples, terms: _EndTerms) -> tuple[S
 
 
 def _rounds_in_part(search: CreaseSearch, samples: Samples, seen: SearchRound, terms: _EndTerms) -> Samples:
-    """All samples, after rounds around what is open."""
+    """All samples, after rounds around the open intervals."""
     stretches = Stretches.around(seen)
     inside, others = stretches.apart(samples)
     most = None if terms.most is None else terms.most - len(others)
@@ -457,7 +457,7 @@ def _rounds_in_part(search: CreaseSearch, samples: Samples, seen: SearchRound, t
 
 
 def _ended_scan(search: CreaseSearch, s: Samples, left: LinePlaces) -> Scan:
-    """What is known at the end: every piece but the last of a line is followed by a crease."""
+    """The result: every piece but the last of a line is followed by a crease."""
     pieces = merge_equal(s, search.pieces(s), search.is_crowded(s))
     creases = creases_after(s, pieces, before_creases(s, pieces))
     return Scan(s, pieces, creases, np.bincount(left.line, minlength=len(search.lines)))

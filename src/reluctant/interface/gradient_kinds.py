@@ -28,7 +28,7 @@ COORDINATES = 12  # steps along single inputs, where gradients are something els
 SLOPE_ROUNDINGS = 2.0**12  # of the largest gradient
 AGREEING = 1e-4  # of a slope: large weights that cancel round by more than the answer shows
 LIKE = 0.7  # cosine between averages around an input and its gradient: other functions have none
-SAME = 1e-2  # of the answers: what creases on a step may change, where a kind is told from others
+SAME = 1e-2  # of the answers: what creases on a step may change, where a kind differs from others
 DIVIDED = Remedy("divide-by-input", "open", {"explanation": "input-times-gradient"})
 
 

@@ -141,7 +141,7 @@ class Interface:
         if self.shape is Shape.UNCLEAR:
             return Outcome.NON_FINITE if self.nonfinite else Outcome.TOO_NOISY
         if self.are_of_a_link and self.shape in (Shape.PIECEWISE_LINEAR, Shape.AFFINE):
-            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but a link stands there all the same
+            return Outcome.NOT_PIECEWISE_LINEAR  # curvature below the noise, but there is a link all the same
         return REFUSALS.get(self.shape)
 
     @property
@@ -176,7 +176,7 @@ class Interface:
 
     @property
     def curves_hidden(self) -> bool:
-        """True if answers of a link look straight: what is said of their looks would be wrong of them."""
+        """True if answers of a link look straight: a statement about their looks would be wrong."""
         return self.refusal is Outcome.NOT_PIECEWISE_LINEAR and self.shape is not Shape.SMOOTH
 
     @property
@@ -202,7 +202,7 @@ class Interface:
 
     @property
     def squashed(self) -> bool:
-        """True if answers are curved, and end far out: something stands after the values, if there are any."""
+        """True if answers are curved, and end far out: something follows the values, if there are any."""
         return self.shape is Shape.SMOOTH and self.constant_beyond is not None
 
     @property

@@ -60,7 +60,7 @@ NEIGHBOURS, NO_NEIGHBOURS = 1.0, 2.0  # differences of whole numbers, at least
 FEWEST_JUMPS = 2  # ways that end in a jump, rays that grow: one may be chance
 FEWEST_LEVELS = 5  # fewer classes may be neighbours by chance, on every way
 FAR_APART = 0.7  # of the mean difference of two levels: smaller jumps may be those of a score that changes in steps
-NO_SLOPE = 1e-3  # a change of the mean slope over what is left of a way: a rounded value does not jump by 2 there
+NO_SLOPE = 1e-3  # a change of the mean slope over the rest of a way: a rounded value does not jump by 2 there
 MOST_HALVINGS = 30
 GROWTH_SHARE = 0.5  # of the factor by which inputs grow, at least
 

@@ -47,7 +47,7 @@ from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
 from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
-from reluctant.interface.reading import find_link
+from reluctant.interface.reach import find_link
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
@@ -109,7 +109,7 @@ def working_noise(oracle: Counting, health: Interface, answers: FloatArray, rng:
 
 VERIFICATION_POINTS = 36  # at each scale
 COMPARED_ROWS = 256  # rows at which a network is compared to itself without its skip term
-MOST_OF_FEW = 8000  # with few digits, where a line takes 50 to 100 a neuron: what is curved takes many more
+MOST_OF_FEW = 8000  # with few digits, where a line takes 50 to 100 a neuron: a curved target takes many more
 FEW_LINES = 2  # that the method for few digits may try
 MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
 
@@ -150,7 +150,7 @@ def try_exact(
 
 
 def _endless_line(wanted: int, most: float) -> StageFailed:
-    """The first line is not getting anywhere: noise larger than measured is taken for creases."""
+    """The first line is not getting anywhere: noise larger than measured looks like creases."""
     return StageFailed("line", "creases without end", number=wanted, limit=most)
 
 
@@ -201,7 +201,7 @@ def stands_out(drawn: DrawnPoints) -> bool:
 
 
 HEALTH_LINES = 4
-# Tolerances are wide, for noise differs from place to place; where that hides too much, less is taken for noise.
+# Tolerances are wide, for noise differs from place to place; where that hides too much, less counts as noise.
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
@@ -215,7 +215,7 @@ class Learner:
 
     run: Run[Model | None]  # partial: the best so far
     eps: float
-    points: int  # random ones, to see what is narrow
+    points: int  # random ones, to see narrow parts
     rng: np.random.Generator
     oracle: Counting = field(init=False)  # with a limit of its own, once lines are searched
     exact: ReLUNetwork | None = None  # what the exact method gave

@@ -1,7 +1,7 @@
 """`train_student`: a network trained on answers alone, with no assumption about the target.
 
 Random inputs are asked at the scale of use, within the budget and the time; a target that answers the same row in two
-ways is asked held-out rows twice, so that its noise can be told from errors. A few shapes of network are trained for
+ways is asked held-out rows twice, so that noise and errors can be separated. A few shapes of network are trained for
 a short while, then the best one, in coordinates with mean 0 and deviation 1, or those of a span where one is known.
 Values, probabilities, the largest probability alone and labels all serve. The network is never exact: its error is
 measured on held-out answers.
@@ -182,19 +182,19 @@ class _Questions:
 
     def differs(self, probed: int) -> bool:
         """True if the first rows have other answers the second time, by more than a student could notice."""
-        told = np.concatenate(self.answers)
-        again = told[probed : 2 * probed]
-        change = np.abs(again - told[: len(again)])
-        return bool(change.max(initial=0.0) > UNNOTICED * np.abs(told).max(initial=0.0))
+        every = np.concatenate(self.answers)
+        again = every[probed : 2 * probed]
+        change = np.abs(again - every[: len(again)])
+        return bool(change.max(initial=0.0) > UNNOTICED * np.abs(every).max(initial=0.0))
 
     def asked(self, twice: bool) -> TrainingData:
         """Sorted by row; every tenth is held out."""
-        told, order = np.concatenate(self.answers), np.argsort(self.about, kind="stable")
+        every, order = np.concatenate(self.answers), np.argsort(self.about, kind="stable")
         about = self.about[order]
         first = np.diff(about, prepend=-1) > 0
-        rows, answers, held = self.rows[about[first]], told[order][first], about[first] % HELD_OUT == 0
+        rows, answers, held = self.rows[about[first]], every[order][first], about[first] % HELD_OUT == 0
         other = order[~first & (about % HELD_OUT == 0)]
-        again = told[other] if twice and len(other) else None
+        again = every[other] if twice and len(other) else None
         return TrainingData(rows[~held], answers[~held], rows[held], answers[held], again, self.short, self.failed)
 
 
@@ -293,8 +293,8 @@ def train_student(
     network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
     probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names (so does the
     network itself, of probabilities); of labels,
-    evidence["labels"] says what each output stands for. Of three whole numbers or more evidence["whole"] says whether
-    they are labels or scores, rounded values, as far as it can be told.
+    evidence["labels"] says what each output means. Of three whole numbers or more evidence["whole"] says whether
+    they are labels or scores, rounded values, as far as answers show it.
 
     Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
     At most 240 more of whole numbers, where it is not known what they are.
@@ -383,7 +383,7 @@ class _Trainer:
 def _with_link(network: ReLUNetwork, reading: AnswerReading) -> ReLUNetwork:
     """With the link that makes probabilities of its values noted in it; labels have none."""
     link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
-    return ReLUNetwork(network.weights, network.biases, network.skip, link)
+    return network.with_parts(link=link)
 
 
 def _check_settings(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:

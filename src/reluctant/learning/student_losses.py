@@ -101,26 +101,26 @@ class Values(AnswerReading):
 
 
 class Classes(AnswerReading):
-    """Probabilities of classes, by cross-entropy. Those that are not told (0) share what the others leave of 1."""
+    """Probabilities of classes, by cross-entropy. Hidden ones (0) share what the others leave of 1."""
 
     kind = Kind.PROBABILITIES
     link = "softmax"
 
     def targets(self, answers: FloatArray) -> FloatArray:
-        """As they are; noisy ones, below 0 or with another sum where all are told, are put right."""
+        """As they are; noisy ones, below 0 or with another sum where none is hidden, are corrected."""
         p = np.maximum(answers, 0.0)
         sums, slack = p.sum(axis=1, keepdims=True), ROUNDED_PROBABILITY_SLACK * p.shape[1]
-        told = (answers != 0).all(axis=1, keepdims=True)
-        noisy = (answers < 0).any(axis=1, keepdims=True) | (told & (np.abs(sums - 1) > slack)) | (sums > 1 + slack)
+        full = (answers != 0).all(axis=1, keepdims=True)
+        noisy = (answers < 0).any(axis=1, keepdims=True) | (full & (np.abs(sums - 1) > slack)) | (sums > 1 + slack)
         return np.where(noisy & (sums > 0), p / np.maximum(sums, SMALLEST_SHARE), p)
 
     def slope(self, values: Any, targets: Any) -> Any:
-        """What the network says less what was told; of classes not told, less their part of what is left."""
+        """The network's answer less the target's; for hidden classes, less their part of the rest."""
         said = np.exp(values - values.max(axis=1, keepdims=True))
         said /= said.sum(axis=1, keepdims=True)
-        untold = np.where(targets > 0, 0, said)
+        hidden = np.where(targets > 0, 0, said)
         left = np.maximum(1 - targets.sum(axis=1, keepdims=True), 0)
-        share = untold / np.maximum(untold.sum(axis=1, keepdims=True), SMALLEST_SHARE)
+        share = hidden / np.maximum(hidden.sum(axis=1, keepdims=True), SMALLEST_SHARE)
         return said - targets - left * share
 
 
@@ -164,12 +164,12 @@ class Chances(AnswerReading):
         return (1 + np.tanh(values / 2)) / 2 - targets
 
 
-def reading_of(answers: FloatArray, told: Kind, whole: IntegerKind | None = None) -> AnswerReading:
+def reading_of(answers: FloatArray, stated: Kind, whole: IntegerKind | None = None) -> AnswerReading:
     """How to read answers (n, m); what the target says of itself is believed where that is not "values".
 
     whole: what whole numbers are. Scores are read as values, but where they have so few steps that a label tells more.
     """
-    kind = _kind_of(answers) if told is Kind.VALUES else told
+    kind = _kind_of(answers) if stated is Kind.VALUES else stated
     if kind is Kind.LABELS and whole is IntegerKind.SCORES and answers.std() >= COARSEST_STEPS:
         return Values(answers, scores=True)
     if kind is Kind.LABELS:
@@ -189,14 +189,14 @@ def _kind_of(answers: FloatArray) -> Kind:
 
 
 def _sum_to_one(answers: FloatArray) -> bool:
-    """True of probabilities of classes, by nearly all rows: noise moves single sums, and some may not be told (0).
+    """True of probabilities of classes, by nearly all rows: noise moves single sums, and some may be hidden (0).
 
     Behind so much noise that most sums are moved they are read as chances, each on its own: log-ratios of the small
     ones would be noise.
     """
     sums, slack = answers.sum(axis=1), ROUNDED_PROBABILITY_SLACK * answers.shape[1]
-    untold = (answers == 0).any(axis=1)
-    return bool(np.mean((sums <= 1 + slack) & (untold | (sums >= 1 - slack))) >= NEARLY_ALL)
+    hidden = (answers == 0).any(axis=1)
+    return bool(np.mean((sums <= 1 + slack) & (hidden | (sums >= 1 - slack))) >= NEARLY_ALL)
 
 
 SEEN_SHARE = 0.5  # of the upper end: a smaller error may be chance
@@ -214,7 +214,7 @@ class OwnError:
 
     @property
     def is_seen(self) -> bool:
-        """True if the error stands out from what chance makes of none; else only its upper end can be told."""
+        """True if the error is larger than chance explains; else only its upper end is known."""
         return self.error > SEEN_SHARE * self.high
 
 
@@ -267,7 +267,7 @@ class HeldOutError:
 
     error: mean square over the variance of the answers, of probabilities as probabilities; high: the same with what
     chance may hide of it. None where answers are labels, which have no size. own: the part of it that is the network's
-    and not the noise or rounding of the answers, where that can be told. agreement: share of equal labels; differing:
+    and not the noise or rounding of the answers, where these are known. agreement: share of equal labels; differing:
     share of others, chance included; commonest: what always saying the same label gives; repeated: how often answers
     that were asked for twice gave the same label. labelled: False of one number, which has no label.
     """
@@ -289,7 +289,7 @@ class HeldOutError:
 
     @property
     def of_copy(self) -> float | None:
-        """The network's own error; its upper end where it is too small to be seen; of all that differs if not told."""
+        """The network's own error; its upper end where it is too small to be seen; of all that differs if unknown."""
         return self.error if self.own is None else self.own.error if self.own.is_seen else self.own.high
 
     @property

@@ -22,7 +22,7 @@ class Remedy:
 
     purpose: its entry in the catalogue ("read-link", "train", "more-digits", ...). verb: the function to call, "open"
     for opening the target in another way. options: keywords of that call with their values, those of opening included;
-    None stands for a value that only the user knows, such as the range of the inputs.
+    None means a value that only the user knows, such as the range of the inputs.
     """
 
     purpose: str
@@ -302,6 +302,7 @@ USELESS_ANSWERS = {
     "not-piecewise-linear": "Curved answers",
     "piecewise-constant": "Answers that do not change under small steps",
     "too-noisy": "Answers with so much noise",
+    "trees": "Steps of trees, each of which depends on one input,",
 }
 NOT_THERE = {
     "anything": "nothing that this step could work with",

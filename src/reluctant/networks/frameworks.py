@@ -1,7 +1,7 @@
 """A `ReLUNetwork` as a torch module or a scikit-learn model, with its link as the last step.
 
-Both know layers in a chain alone. A skip term is carried through the hidden layers by pairs of neurons: s is
-max(s, 0) - max(-s, 0), and what is not negative passes a ReLU unchanged.
+Both know layers in a chain alone. Skips are carried through the hidden layers by pairs of neurons: s is
+max(s, 0) - max(-s, 0), and a number that is not negative passes a ReLU unchanged.
 """
 
 from __future__ import annotations
@@ -73,21 +73,48 @@ def _name_classes(model: Any, network: ReLUNetwork) -> None:
 
 
 def in_a_chain(network: ReLUNetwork) -> ReLUNetwork:
-    """The same function without a skip term: hidden layers have more neurons, two for each number that is carried."""
-    if network.skip is None:
+    """The same function without skips: hidden layers have more neurons, two for each number that is carried."""
+    weights, biases, skip = network.weights, network.biases, network.skip
+    if not network.is_chain:
+        return _all_carried(network)
+    if skip is None:
         return network
-    weights, biases = network.weights, network.biases
     if network.depth == 1:
-        return ReLUNetwork([weights[0] + network.skip], biases, link=network.link)
+        return ReLUNetwork([weights[0] + skip], biases, link=network.link)
     few_outputs = network.outputs <= network.dim
-    carried = network.skip if few_outputs else np.eye(network.dim)
-    back = np.eye(network.outputs) if few_outputs else network.skip
+    carried = skip if few_outputs else np.eye(network.dim)
+    back = np.eye(network.outputs) if few_outputs else skip
     pairs = 2 * len(carried)
     first = np.concatenate([weights[0], carried, -carried])
     middle = [_beside(w, np.eye(pairs)) for w in weights[1:-1]]
     last = np.concatenate([weights[-1], back, -back], axis=1)
     wider = [np.concatenate([b, np.zeros(pairs)]) for b in biases[:-1]]
     return ReLUNetwork([first, *middle, last], [*wider, biases[-1]], link=network.link)
+
+
+def _all_carried(network: ReLUNetwork) -> ReLUNetwork:
+    """The same without skips: every hidden layer carries on those below that a later one sees.
+
+    Inputs go on as pairs. Numbers of a hidden layer are not negative, so one neuron carries each.
+    """
+    pair = np.concatenate([np.eye(network.dim), -np.eye(network.dim)])
+    last = {source: max(target for s, target in network.skips if s == source) for source, _ in network.skips}
+    weights, biases = [], []
+    given: dict[int, FloatArray] = {0: np.eye(network.dim)}  # each layer below as rows of what the one before gives
+    for k, b in enumerate(network.biases, 1):
+        own = np.add.reduce([w @ given[source] for source, w in network.incoming(k).items()])
+        going = {source: rows for source, rows in given.items() if last.get(source, 0) > k}
+        parts = {k: own, **{s: pair @ rows if (s, k) == (0, 1) else rows for s, rows in going.items()}}
+        if k > 1 and 0 in going:
+            parts[0] = np.concatenate([np.maximum(going[0], 0), np.maximum(-going[0], 0)])
+        weights.append(np.concatenate(list(parts.values())))
+        biases.append(np.concatenate([b, np.zeros(len(weights[-1]) - len(b))]))
+        given, start = {}, 0
+        for source, rows in parts.items():
+            columns = np.eye(len(weights[-1]))[start : start + len(rows)]
+            given[source] = pair.T @ columns if source == 0 else columns
+            start += len(rows)
+    return ReLUNetwork(weights, biases, link=network.link)
 
 
 def _beside(w: FloatArray, other: FloatArray) -> FloatArray:

@@ -1,16 +1,17 @@
-"""`ReLUNetwork`: dense layers with ReLU between them, an optional affine skip term, and its files.
+"""`ReLUNetwork`: dense layers with ReLU between them, skips over layers, and its files.
 
-    h_0 = x,   h_k = max(W_k h_{k-1} + b_k, 0),   net(x) = W_L h_{L-1} + b_L + S x
+    h_0 = x,   h_k = max(W_k h_{k-1} + b_k + Σ_s S_sk h_s, 0),   net(x) = W_L h_{L-1} + b_L + Σ_s S_sL h_s
 
-Everything is finite, read-only float64, and the shapes of the layers are checked on the way in. A final softmax or
-sigmoid is noted as `link`; calling the network always gives the values before it. `evaluate` does the same where
-large arrays live, on a device for example. Networks are saved as `.npz` of our own or as `.onnx`, by suffix.
+Most networks have no skips S, or the affine term S_0L alone. Everything is finite, read-only float64, and the shapes of
+the layers are checked on the way in. A final softmax or sigmoid is noted as `link`; calling the network always gives
+the values before it. `evaluate` does the same where large arrays live, on a device for example. Networks are saved as
+`.npz` of our own or as `.onnx`, by suffix.
 """
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -25,6 +26,7 @@ from reluctant.numerics import HOST, Arrays, FloatArray, all_finite
 
 Link: TypeAlias = Literal["identity", "softmax", "sigmoid", "log-softmax", "tanh"]
 LINKS: tuple[Link, ...] = ("identity", "softmax", "sigmoid", "log-softmax", "tanh")
+Skips: TypeAlias = dict[tuple[int, int], FloatArray]
 ELEMENTWISE_LINKS = ("identity", "sigmoid", "tanh")  # links that make an answer of each value by itself
 
 # Rows evaluated at a time: hidden activations of a block stay in the processor's cache.
@@ -52,9 +54,11 @@ class ReLUNetwork:
         skip: (m, d) matrix of an affine term added to the output (its constant is in the last bias).
         link: what the original model applies to these values: "identity", "softmax", "sigmoid", "log-softmax" or
             "tanh".
+        skips: weights over layers, by (source, target): from hidden layer `source`, 0 for the inputs, into weight layer
+            `target`, the first being 1. `skip` is the one from the inputs into the last.
     """
 
-    __slots__ = ("_biases", "_link", "_skip", "_weights")
+    __slots__ = ("_biases", "_link", "_skips", "_weights")
 
     def __init__(
         self,
@@ -62,12 +66,13 @@ class ReLUNetwork:
         biases: Sequence[ArrayLike],
         skip: ArrayLike | None = None,
         link: Link = "identity",
+        skips: Mapping[tuple[int, int], ArrayLike] | None = None,
     ) -> None:
         self._weights = tuple(frozen_array(w, 2, f"weights[{k}]") for k, w in enumerate(weights))
         self._biases = tuple(frozen_array(b, 1, f"biases[{k}]") for k, b in enumerate(biases))
-        self._skip = None if skip is None else frozen_array(skip, 2, "skip")
+        self._skips = _frozen_skips(len(self._weights), skip, skips or {})
         self._link: Link = link
-        check_layers(self._weights, self._biases, self._skip)
+        check_layers(self._weights, self._biases, self._skips)
         if link not in LINKS:
             raise InvalidInput.about("link", got=repr(link), expected=f"one of {', '.join(LINKS)}")
 
@@ -86,7 +91,25 @@ class ReLUNetwork:
     @property
     def skip(self) -> FloatArray | None:
         """The (m, d) matrix of the affine term, or None."""
-        return self._skip
+        return self._skips.get((0, self.depth))
+
+    @property
+    def skips(self) -> Skips:
+        """Weights over layers by (source, target), the affine term among them."""
+        return dict(self._skips)
+
+    @property
+    def is_chain(self) -> bool:
+        """True if no layer but the last sees more than the one before it, and that one the inputs besides at most."""
+        return not set(self._skips) - {(0, self.depth)}
+
+    def incoming(self, target: int) -> dict[int, FloatArray]:
+        """Weights into weight layer `target` by source: the layer before it first."""
+        found = {target - 1: self._weights[target - 1]}
+        for (source, into), w in self._skips.items():
+            if into == target:
+                found[source] = found[source] + w if source in found else w
+        return found
 
     @property
     def link(self) -> Link:
@@ -115,17 +138,18 @@ class ReLUNetwork:
 
     @property
     def parameters(self) -> int:
-        """Number of weights and biases, the skip matrix included."""
-        arrays = (*self._weights, *self._biases, *(() if self._skip is None else (self._skip,)))
-        return sum(array.size for array in arrays)
+        """Number of weights and biases, those of skips included."""
+        return sum(array.size for array in (*self._weights, *self._biases, *self._skips.values()))
 
     def __repr__(self) -> str:
-        extras = ("" if self._skip is None else " + skip") + ("" if self.link == "identity" else f", {self.link}")
+        skips = "" if not self._skips else " + skip" if self.is_chain else " + skips"
+        extras = skips + ("" if self.link == "identity" else f", {self.link}")
         return f"ReLUNetwork({'-'.join(map(str, self.widths))}{extras}, {self.parameters} parameters)"
 
     def _repr_html_(self) -> str:
         layers = {f"layer {k + 1}": f"{w.shape[1]} → {w.shape[0]}" for k, w in enumerate(self._weights)}
-        facts = {"parameters": self.parameters, "skip": None if self._skip is None else "affine", "link": self.link}
+        skip = None if not self._skips else "affine" if self.is_chain else f"{len(self._skips)} over layers"
+        facts = {"parameters": self.parameters, "skip": skip, "link": self.link}
         return html_table(f"ReLUNetwork {'-'.join(map(str, self.widths))}", {**layers, **facts})
 
     # ---- evaluation
@@ -140,23 +164,30 @@ class ReLUNetwork:
         return answers
 
     def _forward(self, rows: FloatArray) -> FloatArray:
-        hidden = rows
-        for w, b in zip(self._weights[:-1], self._biases[:-1], strict=True):
-            hidden = hidden @ w.T
-            hidden += b
-            np.maximum(hidden, 0, out=hidden)
-        out: FloatArray = hidden @ self._weights[-1].T
-        out += self._biases[-1]
-        if self._skip is not None:
-            out += rows @ self._skip.T
-        return out
+        hidden, kept = rows, {0: rows}
+        for k in range(1, self.depth + 1):
+            hidden = self._values(k, hidden, kept)
+            if k < self.depth:
+                np.maximum(hidden, 0, out=hidden)
+                if not self.is_chain:
+                    kept[k] = hidden
+        return hidden
+
+    def _values(self, k: int, before: FloatArray, kept: Mapping[int, FloatArray]) -> FloatArray:
+        """Values of weight layer k, from the layer before it and those that are kept."""
+        values: FloatArray = before @ self._weights[k - 1].T
+        values += self._biases[k - 1]
+        for (source, target), w in self._skips.items():
+            if target == k:
+                values += kept[source] @ w.T
+        return values
 
     def preactivations(self, x: ArrayLike) -> list[FloatArray]:
         """Values before each ReLU: one (n, width) array per hidden layer."""
-        hidden, values = self._rows(x), []
-        for w, b in zip(self._weights[:-1], self._biases[:-1], strict=True):
-            values.append(hidden @ w.T + b)
-            hidden = np.maximum(values[-1], 0)
+        kept, values = {0: self._rows(x)}, []
+        for k in range(1, self.depth):
+            values.append(self._values(k, kept[k - 1], kept))
+            kept[k] = np.maximum(values[-1], 0)
         return values
 
     def patterns(self, x: ArrayLike) -> list[NDArray[np.bool_]]:
@@ -167,9 +198,10 @@ class ReLUNetwork:
         """The affine map the network equals in the linear region of each row."""
         rows = self._rows(x)
         patterns = self.patterns(rows)
-        offsets = np.broadcast_to(self._biases[0], (len(rows), len(self._biases[0])))
-        for w, b, active in zip(self._weights[1:], self._biases[1:], patterns, strict=True):
-            offsets = np.where(active, offsets, 0.0) @ w.T + b
+        kept = {0: np.zeros((len(rows), self.dim))}
+        for k in range(1, self.depth):
+            kept[k] = np.where(patterns[k - 1], self._values(k, kept[k - 1], kept), 0.0)
+        offsets = self._values(self.depth, kept[self.depth - 1], kept)
         return LocalMaps(self._gradients(patterns, len(rows)), offsets)
 
     def gradients(self, x: ArrayLike) -> FloatArray:
@@ -178,10 +210,23 @@ class ReLUNetwork:
         return self._gradients(self.patterns(rows), len(rows))
 
     def _gradients(self, patterns: list[NDArray[np.bool_]], n: int) -> FloatArray:
-        slope = np.broadcast_to(self._weights[-1], (n, *self._weights[-1].shape))
-        for w, active in zip(self._weights[-2::-1], patterns[::-1], strict=True):
-            slope = np.where(active[:, None, :], slope, 0.0) @ w
-        return np.asarray(slope) if self._skip is None else slope + self._skip
+        outputs = {source: np.broadcast_to(w, (n, *w.shape)) for source, w in self.incoming(self.depth).items()}
+        return self.input_slopes(patterns, outputs)
+
+    def input_slopes(self, patterns: Sequence[NDArray[np.bool_]], sums: Mapping[int, FloatArray]) -> FloatArray:
+        """Gradients (n, ..., d) by the inputs of sums of hidden layers and inputs.
+
+        patterns: which neurons are active, of the highest layer of a sum and those below it at least. sums:
+        coefficients (n, ..., width) of the neurons of a layer, by its number; 0 are the inputs.
+        """
+        slopes, top = dict(sums), max(sums)
+        for k in range(top, 0, -1):
+            by_neuron = slopes.pop(k)
+            active = patterns[k - 1].reshape(len(by_neuron), *(1,) * (by_neuron.ndim - 2), -1)
+            by_value = np.where(active, by_neuron, 0.0)
+            for source, w in self.incoming(k).items():
+                slopes[source] = by_value @ w + slopes[source] if source in slopes else by_value @ w
+        return np.asarray(slopes[0])
 
     def hyperplanes(self) -> tuple[FloatArray, FloatArray]:
         """First-layer creases {x : normals[j] @ x + offsets[j] = 0} with unit normals.
@@ -205,23 +250,56 @@ class ReLUNetwork:
 
     # ---- other forms
 
+    def with_parts(
+        self,
+        weights: Sequence[ArrayLike] | None = None,
+        biases: Sequence[ArrayLike] | None = None,
+        skips: Mapping[tuple[int, int], ArrayLike] | None = None,
+        link: Link | None = None,
+    ) -> ReLUNetwork:
+        """The same network with some parts replaced."""
+        return ReLUNetwork(
+            self._weights if weights is None else weights,
+            self._biases if biases is None else biases,
+            None,
+            self._link if link is None else link,
+            self._skips if skips is None else skips,
+        )
+
+    def with_inputs(self, change: Callable[[FloatArray], tuple[FloatArray, FloatArray]]) -> ReLUNetwork:
+        """The network of other inputs: `change` gives new weights of them, and what a bias gains."""
+        weights, biases, skips = self.weights, self.biases, self.skips
+        weights[0], more = change(weights[0])
+        biases[0] = biases[0] + more
+        for (source, target), w in self._skips.items():
+            if source == 0:
+                skips[source, target], more = change(w)
+                biases[target - 1] = biases[target - 1] + more
+        return self.with_parts(weights, biases, skips)
+
+    def with_outputs(self, change: Callable[[FloatArray], FloatArray], link: Link = "identity") -> ReLUNetwork:
+        """The network of other outputs: `change` turns rows (m, ...) of weights and biases into new ones."""
+        last = self.depth
+        skips = {key: change(w) if key[1] == last else w for key, w in self._skips.items()}
+        weights, biases = (
+            [*self._weights[:-1], change(self._weights[-1])],
+            [*self._biases[:-1], change(self._biases[-1])],
+        )
+        return ReLUNetwork(weights, biases, None, link, skips)
+
     def log_ratios(self) -> ReLUNetwork:
         """The network of log(p_k / p_0), k ≥ 1: what a softmax lets through of these logits."""
-        w, b = self._weights[-1], self._biases[-1]
-        skip = None if self._skip is None else self._skip[1:] - self._skip[0]
-        return ReLUNetwork([*self._weights[:-1], w[1:] - w[0]], [*self._biases[:-1], b[1:] - b[0]], skip)
+        return self.with_outputs(lambda rows: rows[1:] - rows[0])
 
     def before_link(self, link: Link) -> ReLUNetwork:
         """The network of a classifier whose answers after this link lead to these values: `log_ratios` undone.
 
-        For softmax and log-softmax the values are log-ratios to the first class, whose own value is taken as 0. A
+        For softmax and log-softmax the values are log-ratios to the first class, whose own value is 0. A
         network that has noted one of these has all its classes already.
         """
         if link in ELEMENTWISE_LINKS or self.link not in ELEMENTWISE_LINKS:
-            return ReLUNetwork(self._weights, self._biases, self._skip, link)
-        w, b = (np.concatenate([np.zeros_like(part[:1]), part]) for part in (self._weights[-1], self._biases[-1]))
-        skip = None if self._skip is None else np.concatenate([np.zeros_like(self._skip[:1]), self._skip])
-        return ReLUNetwork([*self._weights[:-1], w], [*self._biases[:-1], b], skip, link)
+            return self.with_parts(link=link)
+        return self.with_outputs(lambda rows: np.concatenate([np.zeros_like(rows[:1]), rows]), link)
 
     def canonical(self) -> ReLUNetwork:
         """The same function with scales and order of neurons fixed; see `networks.symmetry`."""
@@ -251,8 +329,16 @@ class ReLUNetwork:
         return load_network(Path(path))
 
 
-def check_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], skip: FloatArray | None) -> None:
-    """Raise where layers do not follow on each other, or the affine term does not go from the first to the last."""
+def _frozen_skips(depth: int, skip: ArrayLike | None, skips: Mapping[tuple[int, int], ArrayLike]) -> Skips:
+    """All skips as read-only arrays, those into lower layers first."""
+    if skip is not None:
+        skips = {**skips, (0, depth): skip}
+    order = sorted(skips, key=lambda key: key[::-1])
+    return {key: frozen_array(skips[key], 2, "skip" if key == (0, depth) else f"skips[{key}]") for key in order}
+
+
+def check_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], skips: Skips) -> None:
+    """Raise where layers do not follow on each other, or a skip does not go over a layer from a lower to a higher."""
     if not weights or len(weights) != len(biases):
         raise InvalidInput.about(
             "weights, biases",
@@ -263,13 +349,20 @@ def check_layers(weights: Sequence[FloatArray], biases: Sequence[FloatArray], sk
         inputs = weights[k - 1].shape[0] if k else w.shape[1]
         if w.shape != (len(b), inputs):
             raise InvalidInput.about(f"weights[{k}]", got=f"shape {w.shape}", expected=f"({len(b)}, {inputs})")
-    around = weights[-1].shape[0], weights[0].shape[1]
-    if skip is not None and skip.shape != around:
-        raise InvalidInput.about("skip", got=f"shape {skip.shape}", expected=f"({around[0]}, {around[1]})")
+    widths, depth = (weights[0].shape[1], *(w.shape[0] for w in weights)), len(weights)
+    for (source, target), w in skips.items():
+        affine = (source, target) == (0, depth)
+        if not affine and not 0 <= source < target - 1 < depth:
+            raise InvalidInput.about(
+                "skips", got=f"{(source, target)}", expected="(source, target) with a layer between"
+            )
+        if w.shape != (widths[target], widths[source]):
+            name, expected = "skip" if affine else f"skips[{source}, {target}]", f"({widths[target]}, {widths[source]})"
+            raise InvalidInput.about(name, got=f"shape {w.shape}", expected=expected)
 
 
 def frozen_array(values: ArrayLike, ndim: int, name: str) -> FloatArray:
-    """A read-only copy; raises on what is not finite numbers with so many axes."""
+    """A read-only copy; raises unless it holds finite numbers with so many axes."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -288,21 +381,23 @@ def evaluate(network: ReLUNetwork, rows: FloatArray, arrays: Arrays = HOST) -> F
     """What the network gives at rows (n, d), worked out there."""
     if arrays is HOST:
         return network(rows)
-    weights = [arrays.put(w).T for w in network.weights]
+    incoming = [{s: arrays.put(w).T for s, w in network.incoming(k).items()} for k in range(1, network.depth + 1)]
     biases = [arrays.put(b) for b in network.biases]
-    skip = None if network.skip is None else arrays.put(network.skip).T
     size = max(1, arrays.cells // (ARRAYS_PER_ROW * max(network.widths)))
     parts = []
     for start in range(0, len(rows), size):
-        hidden = given = arrays.put(rows[start : start + size])
-        for w, b in zip(weights[:-1], biases[:-1], strict=True):
-            hidden = arrays.xp.clip(hidden @ w + b, 0, None)
-        out = hidden @ weights[-1] + biases[-1]
-        parts.append(arrays.get(out if skip is None else out + given @ skip))
+        kept = {0: arrays.put(rows[start : start + size])}
+        for k, (layer, b) in enumerate(zip(incoming, biases, strict=True), 1):
+            before, *over = [kept[source] @ w for source, w in layer.items()]
+            values = sum(over, before + b)
+            kept[k] = values if k == network.depth else arrays.xp.clip(values, 0, None)
+            if network.is_chain and k > 1:
+                del kept[k - 1]
+        parts.append(arrays.get(kept[network.depth]))
     return np.concatenate(parts)
 
 
-NPZ_FORMAT = 1
+NPZ_FORMATS = 1, 2  # the second has skips between any two layers
 FILE_SUFFIXES = {".npz", ".onnx"}
 
 
@@ -340,9 +435,10 @@ def _wrong_suffix(path: Path) -> InvalidInput:
 def _save_npz(network: ReLUNetwork, path: Path, dtype: str) -> None:
     arrays = {f"weight_{k}": w.astype(dtype) for k, w in enumerate(network.weights)}
     arrays |= {f"bias_{k}": b.astype(dtype) for k, b in enumerate(network.biases)}
-    if network.skip is not None:
-        arrays["skip"] = network.skip.astype(dtype)
-    header = {"format": np.array(NPZ_FORMAT), "link": np.array(network.link)}
+    for (source, target), w in network.skips.items():
+        name = "skip" if (source, target) == (0, network.depth) else f"skip_{source}_{target}"
+        arrays[name] = w.astype(dtype)
+    header = {"format": np.array(NPZ_FORMATS[not network.is_chain]), "link": np.array(network.link)}
     with replacement(path) as fresh, fresh.open("wb") as file:
         np.savez(file, **header, **arrays)  # type: ignore[arg-type]
 
@@ -355,14 +451,15 @@ def _load_npz(path: Path) -> ReLUNetwork:
         layers = sum(name.startswith("weight_") for name in arrays)
         weights = [arrays[f"weight_{k}"] for k in range(layers)]
         biases = [arrays[f"bias_{k}"] for k in range(layers)]
+        over = {tuple(map(int, name.split("_")[1:])): w for name, w in arrays.items() if name.startswith("skip_")}
         link = str(arrays["link"])
     except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise UnsupportedModel.about("path", got=f"'{path}'", expected="an .npz written by ReLUNetwork.save") from error
-    if found != NPZ_FORMAT:
+    if found not in NPZ_FORMATS:
         raise UnsupportedModel.about(
             "path",
             got=f"'{path}' of format {found}",
-            expected=f"format {NPZ_FORMAT}",
+            expected=f"format {NPZ_FORMATS[-1]} or lower",
             fix="Update reluctant.",
         )
-    return ReLUNetwork(weights, biases, arrays.get("skip"), link)  # type: ignore[arg-type]
+    return ReLUNetwork(weights, biases, arrays.get("skip"), link, over)  # type: ignore[arg-type]

@@ -1,11 +1,12 @@
 """ONNX files of dense layers and ReLUs: import and export of a `ReLUNetwork`.
 
 Reading runs the graph symbolically. Every tensor is an affine function of the input and of the hidden layers so
-far, and there is one small function for each operator. A Relu starts a new hidden layer; what is left at the output
-is the last layer, plus a skip term if it still depends on the input. A node that does not fit gives an error with
-its name.
+far, and there is one small function for each operator. A Relu starts a new hidden layer; its other sources
+besides the layer before become skips, and so do those of the output. A leaky unit is a ReLU and a skip: its value is
+a z + (1 - a) max(z, 0). A node that does not fit gives an error with its name.
 
-Writing uses Gemm and Relu, one more Gemm and an Add for a skip term, and the link as last node.
+Writing uses Gemm and Relu, one more Gemm and an Add for an affine term, Concat and one Gemm where a layer sees several
+below, and the link as last node.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from reluctant._files import replacement
 from reluctant._optional import require
 from reluctant._version import __version__
 from reluctant.errors import UnsupportedModel
-from reluctant.networks.network import Link, ReLUNetwork
+from reluctant.networks.network import Link, ReLUNetwork, Skips
 from reluctant.numerics import FloatArray
 
 
@@ -46,6 +47,7 @@ def read_onnx(path: Path) -> ReLUNetwork:
     graph = load_onnx_model(path).graph
     reading = GraphReading({t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer})
     name, shape = _single_input(graph, reading.constants)
+    reading.inputs = prod(shape)
     reading.values[name] = Affine(shape, np.zeros(prod(shape)), {INPUT_BASIS: IDENTITY_TERM})
     for node in graph.node:
         _run_node(onnx, node, reading)
@@ -92,19 +94,9 @@ def _network_of_reading(reading: GraphReading, output: str) -> ReLUNetwork:
     if output not in reading.values:
         raise UnsupportedModel.about("model", got=f"output '{output}' that is a constant", expected="a value of x")
     last = reading.values[output]
-    depth = len(reading.layers)
-    extra = set(last.terms) - {INPUT_BASIS, depth}
-    if extra:
-        raise UnsupportedModel.about(
-            "model",
-            got=f"an output that reaches back to hidden layer {min(extra)}",
-            expected="layers in a chain",
-        )
-    width = len(reading.layers[-1][1]) if depth else 0
-    weight = dense_term(last, depth, width)
-    skip = dense_term(last, INPUT_BASIS, width) if depth and INPUT_BASIS in last.terms else None
+    reading.add_layer(last)
     weights, biases = [w for w, _ in reading.layers], [b for _, b in reading.layers]
-    return ReLUNetwork([*weights, weight], [*biases, last.constant], skip, last.link)
+    return ReLUNetwork(weights, biases, None, last.link, reading.skips)
 
 
 INPUT_BASIS = 0  # the basis "x"; basis k > 0 is the output of hidden layer k
@@ -139,6 +131,15 @@ class GraphReading:
     constants: dict[str, np.ndarray[Any, Any]]
     values: dict[str, Affine] = field(default_factory=dict)
     layers: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    skips: Skips = field(default_factory=dict)
+    inputs: int = 0
+
+    def add_layer(self, x: Affine) -> None:
+        """One layer more, with this value before its ReLU."""
+        below = len(self.layers)
+        width = len(self.layers[-1][1]) if below else self.inputs
+        self.skips |= {(source, below + 1): dense_term(x, source, 0) for source in sorted(set(x.terms) - {below})}
+        self.layers.append((dense_term(x, below, width), x.constant))
 
 
 def dense_term(value: Affine, basis: int, width: int) -> FloatArray:
@@ -191,12 +192,52 @@ def _matmul(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
 
 
 def _relu(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
-    x, below = _operand_value(node, 0, reading), len(reading.layers)
-    if set(x.terms) - {below}:
-        raise unsupported_node(node, "a ReLU of more than the layer before it", "layers in a chain")
-    width = len(reading.layers[-1][1]) if below else len(x.constant)
-    reading.layers.append((dense_term(x, below, width), x.constant))
-    return Affine(x.shape, np.zeros(len(x.constant)), {below + 1: IDENTITY_TERM})
+    x = _operand_value(node, 0, reading)
+    reading.add_layer(x)
+    return Affine(x.shape, np.zeros(len(x.constant)), {len(reading.layers): IDENTITY_TERM})
+
+
+def _leaky_relu(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+    """a z + (1 - a) max(z, 0), with the layer z before it still in reach."""
+    default_slope = 0.01
+    x = _operand_value(node, 0, reading)
+    if node.op_type == "PRelu":
+        slopes = _broadcast_constant(node, 1, reading)
+    else:
+        slopes = np.full(len(x.constant), float(np.float32(attributes.get("alpha", default_slope))))
+    above = _relu(node, attributes, reading).map(lambda t: t * (1 - slopes)[:, None], np.zeros(len(slopes)))
+    return _sum(x.map(lambda t: t * slopes[:, None], x.constant * slopes), above)
+
+
+def _batch_norm(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+    """(z - mean) / sqrt(variance + ε) · scale + bias, as it is after training."""
+    default_epsilon = 1e-5
+    x, (scale, bias, mean, variance) = (
+        _operand_value(node, 0, reading),
+        (_operand_constant(node, k, reading).reshape(-1) for k in range(1, 5)),
+    )
+    if len(x.shape) != 1 or attributes.get("training_mode", 0):
+        raise unsupported_node(
+            node, f"batch normalisation of {x.shape}", "one number for each neuron, in evaluation mode"
+        )
+    factors = scale / np.sqrt(variance + attributes.get("epsilon", default_epsilon))
+    return x.map(lambda t: t * factors[:, None], (x.constant - mean) * factors + bias)
+
+
+def _concat(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+    parts = [_operand_value(node, k, reading) for k in range(len(node.input))]
+    if any(len(part.shape) != 1 for part in parts) or attributes.get("axis", 1) not in (1, -1):
+        raise unsupported_node(node, f"a Concat over axis {attributes.get('axis')}", "rows side by side")
+    constant = np.concatenate([part.constant for part in parts])
+    ends = np.cumsum([len(part.constant) for part in parts])
+    terms: dict[int, FloatArray | Literal["identity"]] = {}
+    for basis in sorted(set().union(*(part.terms for part in parts))):
+        width = reading.inputs if basis == INPUT_BASIS else len(reading.layers[basis - 1][1])
+        whole = np.zeros((len(constant), width))
+        for part, end in zip(parts, ends, strict=True):
+            whole[end - len(part.constant) : end] = dense_term(part, basis, width)
+        terms[basis] = whole
+    return Affine(constant.shape, constant, terms)
 
 
 def _add_or_sub(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
@@ -215,7 +256,11 @@ def _add_or_sub(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
 
 def _add_values(node: Any, x: Affine, y: Affine) -> Affine:
     if node.op_type != "Add" or x.shape != y.shape:
-        raise unsupported_node(node, f"{node.op_type} of two computed values", "an Add of a layer and a skip term")
+        raise unsupported_node(node, f"{node.op_type} of two computed values", "an Add of a layer and a skip")
+    return _sum(x, y)
+
+
+def _sum(x: Affine, y: Affine) -> Affine:
     size = len(x.constant)
     both = {k: dense_term(x, k, size) + dense_term(y, k, size) for k in set(x.terms) & set(y.terms)}
     return Affine(x.shape, x.constant + y.constant, {**x.terms, **y.terms, **both})
@@ -276,6 +321,9 @@ HANDLERS: dict[str, Callable[[Any, dict[str, Any], GraphReading], Affine]] = {
     "Gemm": _gemm,
     "MatMul": _matmul,
     "Relu": _relu,
+    **dict.fromkeys(("LeakyRelu", "PRelu"), _leaky_relu),
+    "BatchNormalization": _batch_norm,
+    "Concat": _concat,
     "Add": _add_or_sub,
     "Sub": _add_or_sub,
     "Mul": _mul_or_div,
@@ -300,19 +348,29 @@ def write_onnx(network: ReLUNetwork, path: Path, dtype: Literal["float64", "floa
     """Write the network with a free batch size."""
     onnx = require("onnx", extra="onnx", purpose="Writing an .onnx file")
     graph = _GraphWriter(onnx, np.dtype(dtype))
-    hidden = "input"
-    for k, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        if k:
-            hidden = graph.node("Relu", [hidden], f"relu_{k}")
-        hidden = graph.gemm(hidden, w, b, f"layer_{k + 1}")
-    if network.skip is not None:
-        skip = graph.gemm("input", network.skip, None, "skip")
-        hidden = graph.node("Add", [hidden, skip], "with_skip")
+    names = ["input"]
+    for k, b in enumerate(network.biases, 1):
+        hidden = _write_layer(graph, network, k, b, names)
+        names.append(hidden if k == network.depth else graph.node("Relu", [hidden], f"relu_{k}"))
     if network.link != "identity":
         op, attributes = LINK_NODES[network.link]
         hidden = graph.node(op, [hidden], network.link, **attributes)
     with replacement(path) as fresh:
         onnx.save(graph.model(network, hidden), str(fresh))
+
+
+def _write_layer(graph: _GraphWriter, network: ReLUNetwork, k: int, b: FloatArray, names: list[str]) -> str:
+    """Weight layer k: of the layer before, plus an affine term, or of several layers side by side."""
+    incoming = network.incoming(k) if not network.is_chain else {k - 1: network.weights[k - 1]}
+    if len(incoming) > 1:
+        below = graph.node("Concat", [names[source] for source in incoming], f"below_{k}", axis=1)
+        return graph.gemm(below, np.hstack(list(incoming.values())), b, f"layer_{k}")
+    (source, w), *_ = incoming.items()
+    hidden = graph.gemm(names[source], w, b, f"layer_{k}")
+    if k < network.depth or network.skip is None or not network.is_chain:
+        return hidden
+    skip = graph.gemm("input", network.skip, None, "skip")
+    return graph.node("Add", [hidden, skip], "with_skip")
 
 
 class _GraphWriter:

@@ -1,17 +1,18 @@
 """Symmetries of a network: order and scale of its neurons, a canonical form, and matching.
 
 Multiplying a neuron's incoming weights by s > 0 and its outgoing ones by 1/s changes nothing, nor does reordering. With
-a skip term and one hidden layer the side of a neuron is open too: max(z, 0) = max(-z, 0) + z, and z goes into the skip.
+an affine term and one hidden layer its side is open too: max(z, 0) = max(-z, 0) + z, and z goes into the affine term.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.networks.network import ReLUNetwork
+from reluctant.networks.network import ReLUNetwork, Skips
 from reluctant.numerics import FloatArray, unit_roundoff
 
 # Rounding of a canonical form: a norm over the row, one division, one product. Generous for any width.
@@ -24,18 +25,34 @@ class _Layers:
 
     weights: list[FloatArray]
     biases: list[FloatArray]
-    skip: FloatArray | None
+    skips: Skips
 
     @classmethod
     def of(cls, network: ReLUNetwork) -> _Layers:
-        skip = None if network.skip is None else network.skip.copy()
-        return cls([w.copy() for w in network.weights], [b.copy() for b in network.biases], skip)
+        return cls(network.weights, network.biases, network.skips)
+
+    def map_incoming(self, k: int, change: Callable[[FloatArray], FloatArray]) -> None:
+        """Change the rows of weights and biases of the neurons of hidden layer k."""
+        self.weights[k], self.biases[k] = change(self.weights[k]), change(self.biases[k])
+        self.skips |= {key: change(w) for key, w in self.skips.items() if key[1] == k + 1}
+
+    def map_outgoing(self, k: int, change: Callable[[FloatArray], FloatArray]) -> None:
+        """Change the columns of weights that see the neurons of hidden layer k."""
+        self.weights[k + 1] = change(self.weights[k + 1])
+        self.skips |= {key: change(w) for key, w in self.skips.items() if key[0] == k + 1}
+
+    def rows(self, k: int) -> FloatArray:
+        """All incoming weights of hidden layer k, side by side."""
+        return np.hstack([self.weights[k], *(w for key, w in self.skips.items() if key[1] == k + 1)])
+
+    def columns(self, k: int) -> FloatArray:
+        """All outgoing weights of hidden layer k, below each other."""
+        return np.concatenate([self.weights[k + 1], *(w for key, w in self.skips.items() if key[0] == k + 1)])
 
     def keep(self, k: int, neurons: NDArray[np.intp]) -> None:
         """Keep these neurons of hidden layer k, in this order."""
-        self.weights[k] = self.weights[k][neurons]
-        self.biases[k] = self.biases[k][neurons]
-        self.weights[k + 1] = self.weights[k + 1][:, neurons]
+        self.map_incoming(k, lambda rows: rows[neurons])
+        self.map_outgoing(k, lambda columns: columns[:, neurons])
 
 
 def canonical(network: ReLUNetwork) -> ReLUNetwork:
@@ -43,30 +60,33 @@ def canonical(network: ReLUNetwork) -> ReLUNetwork:
     layers = _Layers.of(network)
     hidden = range(network.depth - 1)
     for k in reversed(hidden):
-        layers.keep(k, np.flatnonzero(np.any(layers.weights[k + 1] != 0, axis=0)))
+        layers.keep(k, np.flatnonzero(np.any(layers.columns(k) != 0, axis=0)))
     for k in hidden:
         _fold_constant_neurons(layers, k)
         _scale_to_unit_rows(layers, k)
         if network.skip is not None and network.depth == 2:
             _orient(layers)
-        layers.keep(k, _row_order(layers.weights[k], layers.biases[k]))
-    return ReLUNetwork(layers.weights, layers.biases, layers.skip, network.link)
+        layers.keep(k, _row_order(layers.rows(k), layers.biases[k]))
+    return ReLUNetwork(layers.weights, layers.biases, None, network.link, layers.skips)
 
 
 def _fold_constant_neurons(layers: _Layers, k: int) -> None:
-    constant = ~np.any(layers.weights[k] != 0, axis=1)
+    constant = ~np.any(layers.rows(k) != 0, axis=1)
     values = np.maximum(layers.biases[k][constant], 0)
     layers.biases[k + 1] = layers.biases[k + 1] + layers.weights[k + 1][:, constant] @ values
+    for (source, target), w in layers.skips.items():
+        if source == k + 1:
+            layers.biases[target - 1] = layers.biases[target - 1] + w[:, constant] @ values
     layers.keep(k, np.flatnonzero(~constant))
 
 
 def _scale_to_unit_rows(layers: _Layers, k: int) -> None:
     # Dividing by the largest entry first keeps norms of very small and very large rows exact.
-    peaks = np.max(np.abs(layers.weights[k]), axis=1, initial=0)
-    scales = peaks * np.linalg.norm(layers.weights[k] / peaks[:, None], axis=1)
-    layers.weights[k] = layers.weights[k] / scales[:, None]
-    layers.biases[k] = layers.biases[k] / scales
-    layers.weights[k + 1] = layers.weights[k + 1] * scales
+    rows = layers.rows(k)
+    peaks = np.max(np.abs(rows), axis=1, initial=0)
+    scales = peaks * np.linalg.norm(rows / peaks[:, None], axis=1)
+    layers.map_incoming(k, lambda rows: (rows.T / scales).T)
+    layers.map_outgoing(k, lambda columns: columns * scales)
 
 
 def _orient(layers: _Layers) -> None:
@@ -77,8 +97,7 @@ def _orient(layers: _Layers) -> None:
     w, b = layers.weights[0], layers.biases[0]
     flipped = w[np.arange(len(w)), np.argmax(np.abs(w), axis=1)] < 0
     out = layers.weights[1][:, flipped]
-    assert layers.skip is not None
-    layers.skip = layers.skip + out @ w[flipped]
+    layers.skips[0, 2] = layers.skips[0, 2] + out @ w[flipped]
     layers.biases[1] = layers.biases[1] + out @ b[flipped]
     layers.weights[0] = np.where(flipped[:, None], -w, w)
     layers.biases[0] = np.where(flipped, -b, b)
@@ -113,20 +132,26 @@ class Matching:
 def match(network: ReLUNetwork, other: ReLUNetwork) -> Matching | None:
     """Pair the neurons of two networks so that their parameters agree best; None if shapes differ."""
     a, b = canonical(network), canonical(other)
-    if a.widths != b.widths or (a.skip is None) != (b.skip is None):
+    if a.widths != b.widths or set(a.skips) != set(b.skips):
         return None
     pairs, errors = [], []
-    order = np.arange(a.dim)
+    orders = [np.arange(a.dim)]
     for k in range(a.depth - 1):
-        incoming = b.weights[k][:, order]
-        order = _assign(a.weights[k], a.biases[k], incoming, b.biases[k])
-        pairs.append(order)
-        errors.append(_neuron_errors(a, b, k, incoming[order], order))
-    skip_error = 0.0 if a.skip is None or b.skip is None else _relative(a.skip, b.skip)
-    output_error = max(_relative(a.biases[-1], b.biases[-1]), skip_error)
+        own, incoming = _side_by_side(a, k + 1), _side_by_side(b, k + 1, orders)
+        orders.append(_assign(own, a.biases[k], incoming, b.biases[k]))
+        pairs.append(orders[-1])
+        errors.append(_neuron_errors(a, b, k, own, incoming[orders[-1]], orders[-1]))
+    skip_errors = [_relative(w, b.skips[s, t][:, orders[s]]) for (s, t), w in a.skips.items() if t == a.depth]
+    output_error = max(_relative(a.biases[-1], b.biases[-1]), *skip_errors, 0.0)
     if a.depth == 1:
         output_error = max(output_error, _relative(a.weights[0], b.weights[0]))
     return Matching(a, b, tuple(pairs), tuple(errors), output_error)
+
+
+def _side_by_side(network: ReLUNetwork, target: int, orders: Sequence[NDArray[np.intp]] = ()) -> FloatArray:
+    """All weights into a layer, their columns in these orders of the layers below."""
+    incoming = network.incoming(target).items()
+    return np.hstack([w[:, orders[source]] if orders else w for source, w in incoming])
 
 
 def _assign(w: FloatArray, b: FloatArray, v: FloatArray, c: FloatArray) -> NDArray[np.intp]:
@@ -138,8 +163,10 @@ def _assign(w: FloatArray, b: FloatArray, v: FloatArray, c: FloatArray) -> NDArr
     return np.asarray(linear_sum_assignment(cdist(left, right))[1])
 
 
-def _neuron_errors(a: ReLUNetwork, b: ReLUNetwork, k: int, incoming: FloatArray, order: NDArray[np.intp]) -> FloatArray:
-    weight = np.abs(a.weights[k] - incoming).max(axis=1, initial=0)
+def _neuron_errors(
+    a: ReLUNetwork, b: ReLUNetwork, k: int, own: FloatArray, incoming: FloatArray, order: NDArray[np.intp]
+) -> FloatArray:
+    weight = np.abs(own - incoming).max(axis=1, initial=0)
     bias = np.abs(a.biases[k] - b.biases[k][order]) / (1 + np.abs(a.biases[k]))
     if k < a.depth - 2:  # outgoing weights are the next hidden layer's incoming ones
         return np.maximum(weight, bias)

@@ -187,7 +187,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a target before any question is asked.
+    """Facts of a target before any query.
 
     `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
     the target computes in, as far as that is known. `identity` tells one target from another for a
@@ -221,7 +221,7 @@ class Oracle(ABC):
     @property
     @abstractmethod
     def facts(self) -> Facts:
-        """What is known of the target."""
+        """Facts of the target."""
 
     @abstractmethod
     def answer(self, rows: FloatArray) -> FloatArray:
@@ -394,7 +394,7 @@ class Wrapper(Oracle):
 
 
 class PassThrough(Wrapper):
-    """Passes questions and answers on as they are; a subclass changes what is around them."""
+    """Passes questions and answers on as they are; a subclass adds to them."""
 
     transparent = True
 

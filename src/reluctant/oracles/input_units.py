@@ -110,13 +110,7 @@ def _place_and_deviation(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _with_inputs(network: ReLUNetwork, factors: FloatArray, offset: FloatArray) -> ReLUNetwork:
     """The network of factors · x + offset."""
-    weights, biases, skip = network.weights, network.biases, network.skip
-    biases[0] = biases[0] + weights[0] @ offset
-    weights[0] = weights[0] * factors
-    if skip is not None:
-        biases[-1] = biases[-1] + skip @ offset
-        skip = skip * factors
-    return ReLUNetwork(weights, biases, skip, network.link)
+    return network.with_inputs(lambda w: (w * factors, w @ offset))
 
 
 class Scaled(Wrapper):
@@ -191,7 +185,7 @@ class Box:
 
 
 def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:
-    """Rows of the kind the target is for, as (n, dim) float64, or an error that names what is wrong with them."""
+    """Rows of the kind the target is for, as (n, dim) float64, or an error that names the fault."""
     if inputs is None:
         return None
     try:

@@ -1,8 +1,8 @@
 """The keywords of `open_oracle`, and their checks.
 
 `InputsKeywords` has them all, for verbs that open a target themselves. `Serving`, `Reading` and `Recording` are
-the same settings as values: how a served model is asked, how answers are read, what is kept on disk. Everything is
-checked here, before a target is looked at; nothing here reaches a server.
+the same settings as values: how a served model is asked, how answers are read, what goes to disk. Everything is
+checked here, before a target is opened; nothing here reaches a server.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def checked_gradients(gradients: Any) -> GivenGradients:
 
 
 def row_shape(dim: int | None, shape: Sequence[int] | None) -> tuple[int, ...] | None:
-    """Shape of one input, from what is said of it; None if nothing is."""
+    """Shape of one input, as given; None if it is not."""
     if dim is not None and not _is_positive_whole(dim):
         raise InvalidInput.about("dim", got=repr(dim), expected="a positive whole number")
     if shape is None:
@@ -207,7 +207,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Recording:
-    """What is kept of the questions and answers.
+    """Which questions and answers are kept.
 
     transcript: folder where every answer is written before it is used; None keeps nothing.
     keep_rows: write the rows too.

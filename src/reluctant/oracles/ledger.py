@@ -152,7 +152,7 @@ class Counting(Wrapper):
 class Metered(Wrapper):
     """Enters each row in the ledger as it goes out, every attempt of a retry included.
 
-    Rows that come back without having been looked at (too busy, too many) are taken off again, and so is what an
+    Rows that come back unread (too busy, too many) are subtracted again, and so are those that an
     opened target below this one, behind a defense, did not send for its own budget.
     The budget covers what was paid in earlier sittings of a transcript too, so that a resumed run ends where an
     undisturbed one would. Several threads may ask at once.
@@ -236,7 +236,7 @@ def add_time_apart(seconds: float) -> None:
     _seconds_apart += seconds
 
 
-# Makes what is raised of the rows wanted so far and the most allowed.
+# Makes the error from the rows wanted so far and the most allowed.
 Refusal: TypeAlias = Callable[[int, float], Exception]
 
 
@@ -365,7 +365,7 @@ class _Limited(Wrapper):
 
 
 class Clock:
-    """Processor time that several parts share: each gets its part of what is left, so that all keep to the whole."""
+    """Processor time that several parts share: each gets its part of the rest, so that all keep to the whole."""
 
     def __init__(self, seconds: float | None, parts: int = 1) -> None:
         self.deadline = None if seconds is None else processor_time() + seconds
@@ -383,7 +383,7 @@ class Clock:
         return None if left is None else min(left, most * left / parts)
 
     def fraction(self, of_left: float) -> float | None:
-        """This fraction of what is left, None without an end."""
+        """This fraction of the rest, None without an end."""
         return None if self.left is None else of_left * self.left
 
 

@@ -33,7 +33,7 @@ EXPECTED_ANSWERS = {"log-softmax": "log-probabilities", "tanh": "numbers between
 
 
 def noun_behind(link: str | None) -> str:
-    """What is answered behind this link, in a word."""
+    """The kind of answers behind this link, in a word."""
     return "answers" if link == "tanh" else "probabilities"
 
 
@@ -116,7 +116,7 @@ class Linked(Wrapper):
             )  # fmt: skip
         super().__init__(inner)
         self.link: AnswerLink = link
-        self.told: FloatArray | None = None  # the last answers, as they were given
+        self.raw: FloatArray | None = None  # the last answers, as they were given
         self.grids = {name: GridColumns(inner.outputs, name) for name in GRID_FORMATS}
         self.hearers: list[list[FloatArray]] = []  # who wants them all
 
@@ -133,11 +133,11 @@ class Linked(Wrapper):
     @property
     def advice(self) -> str:
         """What to do about rows that are answered with NaN or inf."""
-        missing = " or not told" if self.link == "top-k" else ""
+        missing = " or hidden" if self.link == "top-k" else ""
         low, high = answer_ends(self.link)
-        told = "An answer" if self.link == "tanh" else "A probability"
+        subject = "An answer" if self.link == "tanh" else "A probability"
         return (
-            f"{told} there is exactly {low} or {high}{missing}, so that nothing is left for link='{self.link}' to "
+            f"{subject} there is exactly {low} or {high}{missing}, so that nothing is left for link='{self.link}' to "
             "read: ask nearer to the origin (domain=), or for the values before the link."
         )
 
@@ -155,7 +155,7 @@ class Linked(Wrapper):
             return Explained(values, UNDO_GRADIENT[self.link](found.values[..., None], found.gradients))
 
     def _undone(self, answers: FloatArray) -> FloatArray:
-        self.told = answers
+        self.raw = answers
         for hearer in self.hearers:
             hearer.append(answers)
         self._check(answers)
@@ -233,17 +233,17 @@ class ToFirst(Wrapper):
 def last_raw_answers(oracle: Oracle) -> FloatArray | None:
     """What a target itself answered to the last rows, before its link was undone; None if it has no link."""
     linked = _linked_of(oracle)
-    return None if linked is None else linked.told
+    return None if linked is None else linked.raw
 
 
 @contextmanager
 def raw_answers(oracle: Oracle) -> Iterator[list[FloatArray]]:
     """Gather what a target itself answers, before its link is undone; nothing if it has no link."""
-    linked, told = _linked_of(oracle), list[FloatArray]()
+    linked, raw = _linked_of(oracle), list[FloatArray]()
     hearers = [] if linked is None else linked.hearers
-    hearers.append(told)
+    hearers.append(raw)
     try:
-        yield told
+        yield raw
     finally:
         hearers.pop()
 
@@ -322,7 +322,7 @@ HALF_A_PERCENT = 0.5 / PERCENT  # of a percent: what rounding to whole ones chan
 class ProbabilityFormat:
     """How probabilities are written.
 
-    number_format: that of the answers, in which they are divided; None: their own. among_nan: those not told are NaN.
+    number_format: that of the answers, in which they are divided; None: their own. among_nan: hidden ones are NaN.
     """
 
     percent: bool = True
@@ -336,7 +336,7 @@ class PlainProbabilities(Wrapper):
     def __init__(self, inner: Oracle, writing: ProbabilityFormat) -> None:
         super().__init__(inner)
         self.writing = writing
-        # In a wider format the quotients would seem to have digits that nobody told.
+        # In a wider format the quotients would seem to have digits that no answer had.
         self.dtype = np.dtype(writing.number_format or inner.facts.dtype)
 
     @property
@@ -358,9 +358,9 @@ class PlainProbabilities(Wrapper):
         return self._divided(gradients) if self.writing.percent else gradients
 
     def _plain(self, answers: FloatArray) -> FloatArray:
-        untold = np.isnan(answers) & ~np.isnan(answers).all(axis=1, keepdims=True)
-        told = np.where(untold, 0.0, answers)
-        return self._divided(told) if self.writing.percent else told
+        hidden = np.isnan(answers) & ~np.isnan(answers).all(axis=1, keepdims=True)
+        shown = np.where(hidden, 0.0, answers)
+        return self._divided(shown) if self.writing.percent else shown
 
     def _divided(self, answers: FloatArray) -> FloatArray:
         narrow = answers.astype(self.dtype)
@@ -369,8 +369,8 @@ class PlainProbabilities(Wrapper):
 
 def in_percent(answers: FloatArray, *, several: bool = True) -> bool:
     """True if answers (n, m) may be percentages: up to 100, some beyond 1; of several classes, with a sum of 100."""
-    told = answers[~np.isnan(answers)]
-    within = bool(told.size and np.all((told >= 0) & (told <= PERCENT)) and np.any(told > 1))
+    shown = answers[~np.isnan(answers)]
+    within = bool(shown.size and np.all((shown >= 0) & (shown <= PERCENT)) and np.any(shown > 1))
     off = np.abs(answers.sum(axis=1) / PERCENT - 1)
     return within and (not several or bool(np.all(off <= HALF_A_PERCENT * answers.shape[1])))
 

@@ -5,7 +5,7 @@
 
 A served model has Watched and Parallel in the place of Batched, one on an engine has Parallel there, so that each
 request is retried, counted and recorded by itself. Selection, link and percent stand outside the transcript: what
-is on disk is what was paid for, the target's own answers, all of them. Metered stands inside the retries, so every
+is on disk is what was paid for, the target's own answers, all of them. Metered is inside the retries, so every
 attempt counts.
 """
 
@@ -214,7 +214,7 @@ def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, o
 
 
 def _with_transcript(sender: Oracle, ledger: Ledger, kept: Recording, bounds: Domain) -> Oracle:
-    """Record what is sent, if a folder is given; ask the opening question where it is needed."""
+    """Record every row sent, if a folder is given; ask the opening question where it is needed."""
     if kept.transcript is None:
         if sender.outputs == UNKNOWN_OUTPUTS:
             sender.answer(_opening_rows(sender, bounds, 1))

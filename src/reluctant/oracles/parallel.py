@@ -109,7 +109,7 @@ class Parallel(Wrapper):
         return None
 
     def _learn(self, taken: _Batch) -> None:
-        """Send nothing larger from now on, once all parts of what was refused are taken."""
+        """Send nothing larger from now on, once all parts of the refused batch are done."""
         with self._learning:
             whole = taken.whole
             while whole is not None:
@@ -146,7 +146,7 @@ class _Batch:
 
 @dataclass
 class _Crew:
-    """What the workers of one question share; `room` for a batch is free again when its answers are taken."""
+    """What the workers of one question share; `room` for a batch is free again when its answers are collected."""
 
     todo: deque[_Batch]
     room: threading.Semaphore

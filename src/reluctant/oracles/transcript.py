@@ -178,7 +178,7 @@ class Transcript(Wrapper):
         super().bind(verb, signature)
 
     def answer(self, rows: FloatArray) -> FloatArray:
-        """Replay what is recorded, send the rest in chunks, write each before going on."""
+        """Replay recorded rows, send the rest in chunks, write each before going on."""
         if self._log.closed:
             raise TranscriptError(f"transcript: '{self.folder}' is closed; open the target again.")
         keys = row_keys(rows)

@@ -233,7 +233,7 @@ def through_right_inverse(ask: Ask, w: FloatArray, b: FloatArray) -> Ask:
 def recover_first_layer(
     ask: Ask, dim: int, delta: float, tol: float, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Steps one to three: weights (n, d) of norm one, biases, and signs, 0 where one could not be told.
+    """Steps one to three: weights (n, d) of norm one, biases, and signs, 0 for an unknown one.
 
     Critical points on the first axis, their hyperplanes, those that are critical everywhere, and their signs.
     """
@@ -280,7 +280,7 @@ class Regularity:
 
 
 def regularity(network: ReLUNetwork) -> Regularity:
-    """Diagnose the first-layer hyperplanes of a network. No queries; d·h² numbers are looked at."""
+    """Diagnose the first-layer hyperplanes of a network. No queries; it reads d·h² numbers."""
     normals, offsets = network.hyperplanes()
     live = np.isfinite(normals).all(axis=1)
     normals, offsets = normals[live], offsets[live]
@@ -350,7 +350,7 @@ class ThreeLayerConditions:
 
     @property
     def holds(self) -> bool:
-        """True if nothing that was looked at contradicts the conditions of Theorem 3."""
+        """True if no measurement contradicts the conditions of Theorem 3."""
         return self.invertible and self.zero_derivatives == 0 and self.regularity.delta > 0
 
 

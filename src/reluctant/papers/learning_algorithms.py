@@ -7,13 +7,13 @@ the theorem's (`theory.theorem`), which floats cannot hold. `ask` is any functio
 output, such as `oracle.query`. A neuron (w, b) is max(⟨w, x⟩ - b, 0): b is a threshold, the negative of a bias.
 Equality of real numbers becomes equality up to `tol`, the largest deviation of an answer that counts as none.
 
-What is found is right up to the grid: of neurons whose kinks on the line are less than two intervals apart, only
+The result is right up to the grid: of neurons whose kinks on the line are less than two intervals apart, only
 their sum is seen, and a bump narrower than that may be missed altogether. Also missed are kinks beyond ±τ. The
 regression knows nothing of a feature that no sample activates: the error is small under the Gaussian measure, not
 everywhere. The paper's constants k, R and B must hold of the target; only a k that is too small can show.
 
 The corner case (Sections 3.2 to 3.6). What a search sees of a cluster of close neurons is the sum (v*, b*) of the
-changes at all of its kinks. Where that is not small it stands for the whole cluster (Lemma 3.21, 2.). Where the
+changes at all of its kinks. Where that is not small it replaces the whole cluster (Lemma 3.21, 2.). Where the
 neurons cancel it is close to zero and says nothing about where they are, but then the cluster is nearly an affine
 function (Lemma 3.19). Nearly as measured by the square error: max(⟨v, x⟩ - b, 0) - max(⟨v', x⟩ - b', 0) with v and
 v' at an angle θ is the affine function ⟨v - v', x⟩ - (b - b') on one side of the hyperplane and zero on the other.

@@ -6,7 +6,7 @@ d.
 Every number is the paper's own formula; each row of the table names its lemma. A theorem may ask for 10^600
 queries and floats end at 10^308, so a `Magnitude` keeps the logarithm. What the paper leaves open:
 
-- absolute constants behind O, Ω and Θ are taken as one (in M it is √2, which is known);
+- absolute constants behind O, Ω and Θ are set to one (in M it is √2, which is known);
 - the polynomial 𝔓 of Theorem 4.8 is what its proof arrives at (`polynomial`).
 
 So the numbers tell the size of what the theorem asks for, not its last digit.
@@ -17,7 +17,7 @@ Where statement and proof of the paper differ:
   square of the norm, and Step 3 of GETNEURONS then gives a square error of ε.
 - ‖w_i‖ in (13) is ε/k: neurons of less weight are replaced by constants (proof of Theorem 4.8).
 - (13) and the statement of Lemma 4.3 lack the factor B that the first line of the lemma's proof has.
-- (20) and (21) write τ/r for the number of features #𝒮; Theorem 4.8 makes it m(m - 1), which is taken here.
+- (20) and (21) write τ/r for the number of features #𝒮; Theorem 4.8 makes it m(m - 1), used here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import unit_roundoff
 
-PLAIN_POWERS = (-4.0, 9.0)  # log10 of what is written out; everything else is written as a power of ten
+PLAIN_POWERS = (-4.0, 9.0)  # log10 of numbers written out; all others are powers of ten
 LARGEST_POWER = math.log10(2) * 1023
 SMALLEST_POWER = -LARGEST_POWER
 LOG_ROUNDING = 1e-12  # relative, of a number that comes back from its logarithm
@@ -215,7 +215,7 @@ def theorem(constants: Constants) -> TheoremParameters:
 
 
 def polynomial(c: Constants) -> Magnitude:
-    """𝔓 of Theorem 4.8. Every term of Lemma 3.21 has a power of Δ of at least 2/9: what is left of it at Δ = 1.
+    """𝔓 of Theorem 4.8. Every term of Lemma 3.21 has a power of Δ of at least 2/9: its value at Δ = 1.
 
     The lemma is applied to neurons that are (kΔ, kΔ√log(k/δ))-close. At most k clusters are joined by the
     triangle inequality: k² times the square error of one.

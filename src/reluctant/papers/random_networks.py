@@ -83,7 +83,7 @@ def bottlenecks(widths: Sequence[int]) -> list[int]:
     """NN-DECOMP: layers i_1 > i_2 > … > i_m = 0, each the narrowest below the one before it (0 is the input).
 
     Arguments:
-        widths: inputs, hidden layers and outputs; the outputs are not looked at.
+        widths: inputs, hidden layers and outputs; the outputs are not used.
     """
     if len(widths) < 2:
         raise InvalidInput.about("widths", got=tuple(widths), expected="inputs, hidden layers, outputs")

@@ -18,7 +18,7 @@ import numpy as np
 from reluctant._optional import require
 from reluctant.audit.facts import Linearity
 from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
-from reluctant.defenses.registry import defense_kind
+from reluctant.defenses.defense import defense_kind
 from reluctant.numerics import FloatArray
 from reluctant.report.numbers import count, percent, size, superscript
 from reluctant.report.sweep_text import is_open
@@ -220,7 +220,7 @@ def draw_line(line: LinePicture | None, labels: bool = False) -> Drawing | None:
     answers = np.array(line.answers, dtype=float)
     answers = answers.reshape(len(line.positions), -1)
     if labels and answers.shape[1] > 1:
-        answers = answers.argmax(axis=1)[:, None].astype(float)  # one 1 among 0s: the class is where it stands
+        answers = answers.argmax(axis=1)[:, None].astype(float)  # one 1 among 0s: the class is its place
     creases = line.creases or ()
     figure = new_figure(HALF)
     axes = figure.add_subplot()

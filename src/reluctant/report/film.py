@@ -22,7 +22,7 @@ class Heights:
     """Heights over the angle: all outputs between 0 and 1, in one common range."""
 
     search: LineSearch
-    trend: FloatArray  # (2, m): what is subtracted, of the cosine and of the sine
+    trend: FloatArray  # (2, m): the part subtracted, of the cosine and of the sine
     low: float
     high: float
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from reluctant.audit.facts import State
-from reluctant.audit.leaks import LeakState, leak_diagnosis, leak_state
-from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, StepFacts
+from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, LeakState, StepFacts
 from reluctant.report.overview import verdict_sentence
 from reluctant.report.text import said, sentence, step_sentence, target_name
 
@@ -57,7 +56,7 @@ def junit_text(record: AuditRecord) -> str:
 
 
 def _leak(record: AuditRecord, leak: LeakKind) -> Case:
-    state, diagnosis = leak_state(record, leak), leak_diagnosis(record, leak)
+    state, diagnosis = record.leak_state(leak), record.leak_diagnosis(leak)
     if state is LeakState.ABSENT:
         return Case(str(leak), None, "", "")
     fails = leak in record.gates if record.gates else state is LeakState.FOUND

@@ -11,7 +11,6 @@ from datetime import datetime
 
 from reluctant.audit.facts import CopyMethod, State, VerificationFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
-from reluctant.defenses.registry import defense_words
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.oracles.links import noun_behind
@@ -20,6 +19,7 @@ from reluctant.report.sweep_text import is_close, is_open
 from reluctant.report.text import (
     advice,
     copy_run,
+    defense_words,
     error_phrase,
     has_part,
     held_out_error,
@@ -115,7 +115,7 @@ def _copy(record: AuditRecord) -> Iterator[str]:
 
 
 def _part_sentence(record: AuditRecord) -> list[str]:
-    """What is known of the first layer, where there is no copy of the whole."""
+    """The known part of the first layer, where there is no copy of the whole."""
     part, run = record.part, record.extraction
     if part is None or not part.confirmed or run is None or record.recovered is not None:
         return []
@@ -171,7 +171,7 @@ def _rows_needed(record: AuditRecord) -> str:
 
 
 def _place(record: AuditRecord) -> Iterator[str]:
-    """Which outputs were looked at, if not all; where the target was asked, and the copy looked for."""
+    """Which outputs the audit read, if not all; where the target was asked, and the copy looked for."""
     target = record.target
     if target.outputs_left_out:
         alone = " or ".join(f"output={k}" for k in target.outputs_left_out)
@@ -262,7 +262,7 @@ def _of_directions(record: AuditRecord) -> str:
             "of the boundary that were checked."
         )
     return (
-        "High for the directions: long steps along all others changed no answer, and the weakest of them stands out "
+        "High for the directions: long steps along all others changed no answer, and the weakest of them shows "
         f"clearly (a margin of {size(span.margin)}, where 1 would be no difference)."
     )
 

@@ -1,6 +1,6 @@
 """SARIF 2.1.0: the findings of an audit for code scanning.
 
-A leak is a result whose rule is its slug: an error for copies, a warning for directions, flips and what is not settled.
+A leak is a result whose rule is its slug: an error for copies, a warning for directions, flips and open questions.
 Why there is no copy is a note. A step that failed is a notification of the run. Code scanning wants a place in the
 repository for every result: an address becomes a path, and a module its file.
 """
@@ -15,13 +15,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from reluctant.audit.facts import State
-from reluctant.audit.leaks import LeakState, leak_diagnosis, leak_state
-from reluctant.audit.record import LEAKS, AuditRecord, LeakKind
-from reluctant.defenses.registry import defense_words
+from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, LeakState
 from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import TEXTS
 from reluctant.report.overview import verdict_sentence
-from reluctant.report.text import said, sentence, step_sentence, target_name
+from reluctant.report.text import defense_words, said, sentence, step_sentence, target_name
 
 SARIF_VERSION = "2.1.0"
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -30,7 +28,7 @@ NOT_SETTLED = "leak-not-settled"
 
 @dataclass(frozen=True)
 class Severity:
-    """How bad a finding is. score: for code scanning, from 7 high, from 4 medium; None for what is no finding."""
+    """How bad a finding is. score: for code scanning, from 7 high, from 4 medium; None where there is no finding."""
 
     level: str
     score: float | None = None
@@ -88,10 +86,10 @@ def sarif_log(record: AuditRecord) -> dict[str, Any]:
 
 def findings(record: AuditRecord) -> Iterator[Finding]:
     """Leaks that were found or are not settled, the worst first; then why there is no copy, or no exact one."""
-    states = {leak: leak_state(record, leak) for leak in LEAKS}
+    states = {leak: record.leak_state(leak) for leak in LEAKS}
     for state in (LeakState.FOUND, LeakState.NOT_SETTLED):
         for leak in (leak for leak in LEAKS if states[leak] is state):
-            diagnosis = leak_diagnosis(record, leak)
+            diagnosis = record.leak_diagnosis(leak)
             yield Finding(diagnosis, " ".join([said(diagnosis), *_defense(record, leak, state)]), str(leak))
     for reason in record.verdict.reasons:
         yield Finding(reason.diagnosis, sentence(reason.diagnosis), reason.step)

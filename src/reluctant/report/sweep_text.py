@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 from reluctant.audit.facts import CLOSE
 from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSpan, StandsFor, SweepFacts, Trial
-from reluctant.defenses.registry import defense_words
 from reluctant.report.numbers import UNKNOWN, count, percent, size
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.text import answers_labels
+from reluctant.report.text import answers_labels, defense_words
 from reluctant.results import Outcome
 
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more

@@ -8,11 +8,11 @@ from typing import Any
 
 from reluctant.audit.facts import Bounds, CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
-from reluctant.defenses.registry import defense_words
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.text import (
     answers_labels,
+    defense_words,
     has_part,
     is_linked,
     said,

@@ -40,6 +40,31 @@ BY = {
 STATES = {State.STOPPED: "The audit was stopped while this step ran.", State.NOT_BEGUN: "Not begun."}
 PLACEHOLDERS = {"domain": "(low, high)", "link": '"softmax", "sigmoid" or "tanh"'}
 
+DEFENSE_NAMES = {
+    "none": "no defense",
+    "decimals": "{} decimals",
+    "digits": "{} significant digits",
+    "float32": "float32",
+    "float16": "float16",
+    "gaussian": "Gaussian noise {}",
+    "laplace": "Laplace noise {}",
+    "softmax": "probabilities",
+    "log-softmax": "log-probabilities",
+    "sigmoid": "a probability each",
+    "top": "top {} probabilities",
+    "labels": "label alone",
+    "limit": "at most {} queries",
+    "clip": "inputs clipped to {}",
+}
+DEFENSE_NAMES_OF_ONE = {
+    "decimals": "1 decimal",
+    "digits": "1 significant digit",
+    "top": "top probability",
+    "limit": "at most 1 query",
+}
+GIVE_PROBABILITIES = ("softmax", "log-softmax", "sigmoid", "top")
+JOINTS = {"decimals": " of ", "digits": " of ", "float32": " in ", "float16": " in "}
+
 
 # ---- diagnoses
 
@@ -84,11 +109,11 @@ def shape_name(widths: Iterable[int]) -> str:
     return "-".join(map(str, widths))
 
 
-# ---- what is known of the target, in a word
+# ---- the target, in a word
 
 
 def target_name(record: AuditRecord) -> str:
-    """The target as its owner calls it: a file without its folders, anything else as it stands."""
+    """The target as its owner calls it: a file without its folders, anything else unchanged."""
     name = record.target.name or "a target without a name"
     return PurePath(name).name if name.startswith("/") else name
 
@@ -277,7 +302,7 @@ def _span(span: SpanFacts, record: AuditRecord) -> str:
 
 
 def flip_sentence(record: AuditRecord) -> str:
-    """What one gradient step did to the answers, what it was taken from and what that had cost; or why none was."""
+    """What one gradient step did to the answers, the source of the gradient and its cost; or why none was."""
     flip = record.flip
     if flip is None:
         step = record.step("flip")
@@ -369,8 +394,8 @@ TOO_LONG = "The search along a line is too long to draw: the record has it as da
 
 
 def absences(record: AuditRecord) -> dict[str, str]:
-    """For every section the text that stands in it when there is nothing to show."""
-    elsewhere = " ".join(also_found(record))  # stands in the first section anyway
+    """For every section the text to show when there are no findings."""
+    elsewhere = " ".join(also_found(record))  # the first section has it anyway
     found = {
         name: _stopped(record, steps) or _because(record, steps, first, "") for name, (steps, first) in SECTIONS.items()
     }
@@ -404,3 +429,31 @@ def _because(record: AuditRecord, steps: tuple[str, ...], first: str, elsewhere:
     tried = [(state, text) for state, text in named if text and text not in elsewhere]
     reasons = [text for state, text in tried if state is not State.DONE] or [text for _, text in tried]
     return " ".join([first, *dict.fromkeys(reasons)])
+
+
+# ---- defenses
+
+
+def defense_words(name: str) -> str:
+    """`decimals=3` as "3 decimals"; several one after the other; an unknown name unchanged."""
+    parts = name.split(", ")
+    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
+        parts = parts[1:]  # of probabilities, as it says itself
+    return "".join(_joined_words(part, before) for before, part in zip(["", *parts], parts, strict=False))
+
+
+def _joined_words(part: str, before: str) -> str:
+    """With what joins it to the one before: digits of probabilities belong to them."""
+    kind, makes = part.partition("=")[0], before.partition("=")[0]
+    joint = JOINTS.get(kind, ", ") if makes in GIVE_PROBABILITIES else ", "
+    return f"{joint}{_words_of_one(part)}" if before else _words_of_one(part)
+
+
+def _words_of_one(name: str) -> str:
+    head, *settings = name.split(",")
+    kind, _, value = head.partition("=")
+    words = DEFENSE_NAMES.get(kind)
+    if words is None:
+        return name
+    words = DEFENSE_NAMES_OF_ONE[kind] if value == "1" and kind in DEFENSE_NAMES_OF_ONE else words.format(value)
+    return " ".join([words, *(f"({setting})" for setting in settings)])

@@ -93,9 +93,9 @@ LOCATED_SHARE = 0.125  # of the offset: how well a point has to be known for tha
 
 @dataclass(frozen=True)
 class _Hearing:
-    """What is heard: a step aside, orthogonal to the span, that moves the boundary by more than an offset."""
+    """A signal: a step aside, orthogonal to the span, that moves the boundary by more than an offset."""
 
-    offset: float  # across the boundary, where labels are looked at, in typical coordinates
+    offset: float  # across the boundary, where labels are asked, in typical coordinates
     aside: float  # in every coordinate
     least_share: float  # of a normal outside the span that is a new direction
     patience: int  # points in a row without news that end the search
@@ -125,7 +125,7 @@ def find_directions(
 ) -> bool:
     """Take directions out of the complement until none is seen; True if the search ended because all was quiet.
 
-    sharp: those taken out before are exact, so that weaker ones can be told from their error.
+    sharp: those removed before are exact, so that weaker ones stand out from their error.
     """
     most_refused = 40  # points whose normal could not be measured or had no news after all
     run = _NormalSearch(field, seen, complement, rng, SHARP_HEARING if sharp and not field.coarse else ROUGH_HEARING)
@@ -233,7 +233,7 @@ class NormalFrame:
 
     @property
     def condition(self) -> float:
-        """Of the equations for what is not exact yet."""
+        """Of the equations for normals that are not exact yet."""
         sizes = np.append(1.0 if self.known else 0.0, np.linalg.svd(self.unknown, compute_uv=False))
         sizes = np.array([sizes.max(), sizes[-1]])
         return float(sizes[0] / sizes[-1]) if sizes[-1] > 0 else np.inf

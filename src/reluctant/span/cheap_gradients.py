@@ -37,7 +37,7 @@ class SpanGradients:
 
     @classmethod
     def of(cls, oracle: Oracle, span: Span | Subspace, *, rng: Rng = 0, step: float = STEP) -> SpanGradients:
-        """Prepare for a target; a span must be ok, a subspace is taken at its word."""
+        """Prepare for a target; a span must be ok, a subspace is trusted."""
         lines = 4
         if not isinstance(span, Span | Subspace):
             raise InvalidInput.about("span", got=type(span).__name__, expected="what recover_span gave, or a Subspace")

@@ -26,7 +26,7 @@ from reluctant.span.subspace import Complement
 
 @dataclass(frozen=True)
 class Pool:
-    """Points with their values, how far the function is straight along a random step, and what is new there.
+    """Points with their values, how far the function is straight along a random step, and the new part there.
 
     news: size of the gradient orthogonal to the span so far, as random steps show it.
     """
@@ -61,7 +61,7 @@ class Pool:
 
     def retested(self, ground: Ground, basis: FloatArray, least: float, rng: np.random.Generator) -> Pool:
         """Those that still have news beside a larger span. Cost: 1 row each."""
-        faded_news = 0.1  # of the news before: less is no chance of the step, what was new there has been taken
+        faded_news = 0.1  # of the news before: less is no chance of the step, the new direction there is known
         if not len(self):
             return self
         moves = moves_outside(basis, self.points, self.straight, ground.domain, rng)
@@ -97,7 +97,7 @@ def search_directions(
     start: FoundSpan | None = None,
     least: float = LEAST_NEW,
 ) -> FoundSpan:
-    """Find directions until long steps orthogonal to them change nothing; `keep` is told of them on the way.
+    """Find directions until long steps orthogonal to them change nothing; `keep` gets them on the way.
 
     start: what was found before, with an error far below `least`, the part of a gradient that may be a direction.
     """
@@ -120,7 +120,7 @@ def search_directions(
 
 
 class _DirectionSearch:
-    """The directions so far, the pool of candidates, and points not yet looked at."""
+    """The directions so far, the pool of candidates, and points not yet used."""
 
     def __init__(self, seen: FirstLook, rng: np.random.Generator, start: FoundSpan | None, least: float) -> None:
         first_step = 2.0**-4  # along which a function is asked to be straight, of the norm of a typical coordinate
@@ -202,13 +202,13 @@ class _DirectionSearch:
 
     def is_straight(self, one: Pool) -> bool:
         """A crease along the first step was not seen, but the hundreds of a gradient would meet it. Cost: 2 rows."""
-        # Of the step that was straight: a second look there, in another direction, before a gradient is taken.
+        # Of the step that was straight: a second look there, in another direction, before a gradient is measured.
         closer_step = 0.25
         step = closer_step * float(one.straight[0])
         return bool(tested_candidates(self.ground, self.complement.basis, one.points, one.values, step, self.rng)[1][0])
 
     def add(self, slope: FloatArray, sd: float) -> bool:
-        """Keep what is new in the gradients (m, n - k) of all outputs."""
+        """Keep the new part of the gradients (m, n - k) of all outputs."""
         _, parts, directions = np.linalg.svd(slope, full_matrices=False)
         self.size = max(self.size, float(parts[0]))
         new = parts > max(self.least_new * self.size, DOUBLE.in_line * sd * np.sqrt(slope.shape[1]))

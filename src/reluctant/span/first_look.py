@@ -152,7 +152,7 @@ def _smooth(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
 
 BOX_KINDS = (_even, _even, _corners, _sparse, _levels, _smooth)  # the first is drawn with room on all sides
 
-UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not told
+UNCLEAR_MARGIN = 1 / 3  # a rank whose margin is worse is not stated
 UNCLEAR_ANGLE = 0.1  # directions that may be off by more, as a sine, are not known
 RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is below 3 / n
 

@@ -77,7 +77,7 @@ class _GradientSpan:
 
     def drawn(self) -> FloatArray:
         """Random inputs."""
-        count = ROWS_AT_ONCE if self.inputs.domain.is_space else ROWS_IN_BOUNDS  # a bound hides what is rarely on
+        count = ROWS_AT_ONCE if self.inputs.domain.is_space else ROWS_IN_BOUNDS  # a bound hides rarely active neurons
         return self.inputs.draw(count, self.inputs.unit, self.rng)
 
     def ask(self, rows: FloatArray) -> None:
@@ -149,7 +149,7 @@ class _GradientSpan:
         return ends[0][loudest[excess[loudest] > 1]]
 
     def ground(self, ask: Callable[[FloatArray], FloatArray]) -> Ground:
-        """Where long steps are taken."""
+        """Where long steps start."""
         scale = self.inputs.scale_of(self.known.rows, self.inputs.unit)
         return Ground(ask, self.inputs, DistanceNoise(0.0, 0.0), scale, self.inputs.unit, self.reach)
 

@@ -1,7 +1,7 @@
 """The span from labels: the stages in order, and stage 5, verification.
 
 Verification asks at boundary points between inputs that nothing was found with. A long step outside the span must
-leave every crossing where it is; a step along every direction inside must move some. What is still moved has a
+leave every crossing where it is; a step along every direction inside must move some. A crossing that still moves has a
 direction that is missing: the search goes on, with sharper ears and farther points.
 """
 
@@ -48,7 +48,7 @@ WEAKEST_SEEN = 0.02  # part of a normal outside the span that verification must 
 
 @dataclass(frozen=True)
 class SpanCheck:
-    """How a span stands up: the outcome, the directions that are there, margin, angle, and the inputs drawn for it."""
+    """The test of a span: the outcome, the directions that are there, margin, angle, and the inputs drawn for it."""
 
     outcome: Outcome
     basis: FloatArray
@@ -116,7 +116,7 @@ def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generat
 
 
 def _moving_directions(field: LabelField, boundary: Boundary, basis: FloatArray) -> tuple[FloatArray, float, float]:
-    """The directions that move the boundary, the part of a normal that the weakest has, and what is only noise."""
+    """The directions that move the boundary, the part of a normal that the weakest has, and the share of noise."""
     normals_each, spare_normals = 2, 8  # for each direction and besides
     check_bits, check_step = 12.0, 1e-4  # how well normals are measured, and how far aside
     other_step = 0.7  # of the step: normals measured again, to see how far they can be trusted
@@ -165,9 +165,7 @@ def _crossing_shifts(field: LabelField, boundary: Boundary, basis: FloatArray, r
     return np.asarray(np.abs(shift) * np.sqrt(field.dim - len(basis)) / length[enough])
 
 
-MOST_FLICKER = (
-    FARTHEST_FLICKER / 8
-)  # resolution, of a typical input, from which labels flicker farther than was looked at
+MOST_FLICKER = FARTHEST_FLICKER / 8  # resolution, of a typical input, from which labels flicker farther than was tried
 
 
 @dataclass(frozen=True)
@@ -225,7 +223,7 @@ class _LabelRecovery:
 
     def go(self) -> FromLabels:
         most_rounds = 4  # times that verification may send the search back for more directions
-        farther_inputs = 64  # inputs far out that are looked at, should something be missing
+        farther_inputs = 64  # inputs far out that are tried, should something be missing
         complement, known = Complement(self.oracle.dim), 0  # so many directions, the first, have been refined
         ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
         for _ in range(most_rounds):
@@ -272,7 +270,7 @@ class _LabelRecovery:
         return self.verified(better.basis, better.left), True
 
     def verified(self, basis: FloatArray, left: float) -> FromLabels:
-        """How the span stands up at boundary points between inputs that nothing was found with."""
+        """The test of the span at boundary points between inputs that nothing was found with."""
         with self.oracle.stage("verification"):
             checked = verify_labels(self.oracle, self.field, self.seen, basis, left, self.rng)
         self.seen += checked.fresh

@@ -111,8 +111,8 @@ def loud_places(
     rng: np.random.Generator,
 ) -> Heard:
     """Long steps from points known to be active and from others; the places on the loudest, none if all are silent."""
-    places_on_a_step = 8  # looked at on a step that changes the answers
-    loudest = 4  # steps that are looked at
+    places_on_a_step = 8  # sampled on a step that changes the answers
+    loudest = 4  # steps that are followed
     fewest = LONG_STEPS if ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     others = ground.sample(max(fewest - len(active), fewest // 4), rng)
     answers = ground.ask(others)
@@ -158,7 +158,7 @@ def refine_basis(
 def slopes_inside(
     ground: Ground, basis: FloatArray, points: FloatArray, steps: FloatArray, rng: np.random.Generator
 ) -> tuple[SlopesInside, FloatArray]:
-    """Slopes along the basis by forward differences, and the steps taken. Cost: k + 2 rows a point."""
+    """Slopes along the basis by forward differences, and the steps. Cost: k + 2 rows a point."""
     starts = without_rest(ground, basis, points)
     found = gradients(ground.ask, starts, basis, steps, ground.noise, rng, domain=ground.domain)
     good = found.good

@@ -29,7 +29,7 @@ def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, r
     Arguments:
         span: what `recover_span` gave; it must be ok, because a direction that was missed lets noise be seen, and must
             have been followed as far as the noise goes (`reach`), inside the domain it was asked in. A subspace, also
-            that of a partial span, is taken at its word.
+            that of a partial span, is trusted.
         x: rows (n, d).
         scale: norm of the noise, times the norm of its row. Without it 10, or less if the span was not followed so far.
         rng: seed of the noise.
@@ -58,7 +58,7 @@ def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, r
 
 
 def _checked_scale(span: Span | Subspace, scale: float | None, norm: float) -> float:
-    """The scale of noise that a span stands for."""
+    """The scale of noise for a span."""
     most = 10.0  # times the norm of a row, unless asked for
     rounding = 1e-9  # relative, of a norm
     followed = span.followed if isinstance(span, Span) else np.inf

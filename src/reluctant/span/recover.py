@@ -23,8 +23,7 @@ from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import digits_noise
-from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
-from reluctant.interface.reading import find_link
+from reluctant.interface.reach import FARTHEST, find_link, smaller, unsaturated_box
 from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
@@ -77,7 +76,7 @@ def from_values(
     reach: float,
 ) -> FromValues:
     """Recover the span of a ReLU network of any depth from its values."""
-    few_digits = 1e-11  # noise over spread of the answers: above, directions are not taken one by one
+    few_digits = 1e-11  # noise over spread of the answers: above, directions are not found one by one
     seen = first_look(oracle, inputs, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
     refusal = _refusal(seen)
@@ -168,7 +167,7 @@ def _few_digits(
         outcome, found = _verified(oracle, seen, found, rng)
         if outcome is not Outcome.SPAN_PARTIAL:
             break
-        if not fine:  # what is left may be the error of coarse directions: fine ones cost less than twice as many
+        if not fine:  # the rest may be the error of coarse directions: fine ones cost less than twice as many
             fine = True
             continue
         gradients = max(found.gradients, 1)
@@ -194,7 +193,7 @@ def _weak(
 
     From the search, not from the long-step stage: that one takes what a weak direction does for an error of the others.
     """
-    beyond_tilt = 30.0  # times the error of directions, from which another one can be told from it
+    beyond_tilt = 30.0  # times the error of directions, from which another one differs from it
     with oracle.stage("weak directions"):
         least = max(LEAST_WEAK, beyond_tilt * span_tilt(seen.ground, found, rng))
         return search_directions(seen, rng, keep, start=found, least=least) if least < found.limit else found
@@ -213,7 +212,7 @@ def _finer(oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.G
 
 def _all_matter(oracle: Counting, seen: FirstLook, found: FoundSpan) -> bool:
     """Whether a long step along every direction of the basis changes the answers."""
-    second_looks = 40  # points from which a direction is followed before it is taken for none
+    second_looks = 40  # points from which a direction is followed before it counts as none
     open_ = np.arange(found.rank)
     with oracle.stage("verification"):
         for start in range(min(second_looks, len(found.points))):  # a direction does not matter everywhere
@@ -329,7 +328,7 @@ HEALTH_LINES = 4  # of a second look, behind a link
 
 
 def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng: np.random.Generator) -> float | None:
-    """Share of typical inputs at which a step along what is left out changes the answer; None where there is none such.
+    """Share of typical inputs where a step along a direction left out changes the answer; None if none is left out.
 
     Cost: 192 rows, none where typical inputs lie in the box, or nothing is left out.
     """
@@ -337,9 +336,9 @@ def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng
         return None
     start = Domain().sample(rng, TYPICAL_POINTS, oracle.dim)
     away = rng.standard_normal((TYPICAL_POINTS, found.dim - found.rank)) @ found.null_basis
-    with oracle.stage("verify", expected=3 * TYPICAL_POINTS), raw_answers(oracle) as told:
+    with oracle.stage("verify", expected=3 * TYPICAL_POINTS), raw_answers(oracle) as raw:
         oracle.answer(np.concatenate([start, start, start + away]))
-    here, again, there = np.split(np.nan_to_num(np.concatenate(told)), 3)
+    here, again, there = np.split(np.nan_to_num(np.concatenate(raw)), 3)
     changed = np.abs(there - here).max(axis=1) > _least_change(here, again)
     return float(changed.mean())
 
@@ -375,7 +374,7 @@ def recover_span(
         fine: spend about as many rows again on the last digits; nothing changes for labels, where digits cost little.
         threshold: for labels of one output; 0.5 if not given.
         reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
-        inputs: rows (n, d) of the kind that the target is for: half of what is asked is drawn around them. Without them
+        inputs: rows (n, d) of the kind that the target is for: half of the queries are drawn around them. Without them
             random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
         seconds: processor time; the directions found until then are kept. No limit without it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...

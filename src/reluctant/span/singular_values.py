@@ -1,6 +1,6 @@
 """All directions together, from answers with few digits: the rank is a gap of singular values.
 
-Taken one at a time, directions of few digits spoil each other. So more gradients than directions are measured by
+Found one at a time, directions of few digits spoil each other. So more gradients than directions are measured by
 central differences, with long steps that are shortened only where they meet a crease: a crease shows in the second
 difference of its own direction. Noise of deviation s has a largest singular value of s·(√rows + √columns), and the
 last clear gap above it is the rank. Stages of long steps follow as long as they help.
@@ -122,7 +122,7 @@ class _GradientSample:
 def oversampled_span(
     seen: FirstLook, rng: np.random.Generator, keep: Callable[[FloatArray], None], *, fine: bool, least: int = 0
 ) -> FoundSpan:
-    """Rank and span from answers with few digits, by so many gradients at least; `keep` is told of them on the way.
+    """Rank and span from answers with few digits, by so many gradients at least; `keep` gets them on the way.
 
     Cost: about 5·k·n rows, and 2.3·k·n for each stage: up to five if fine, else one.
     """
@@ -169,7 +169,7 @@ def _sampled_gradients(
 ) -> _GradientSample:
     """Gradients at live points until there are enough for the rank they show."""
     first_step = 2.0**-5  # of central differences, in typical coordinates
-    gradient_batch = 16  # gradients taken together
+    gradient_batch = 16  # gradients measured together
     most_gradients_an_input = 4  # gradients
     queue, step, parts = LivePoints(seen, rng), first_step * seen.ground.scale, []
     nothing = np.empty((0, seen.ground.dim))

@@ -185,7 +185,7 @@ class Subspace:
 
 
 class Complement:
-    """Rows orthogonal to the directions taken out of it so far; at first all coordinates."""
+    """Rows orthogonal to the directions removed so far; at first all coordinates."""
 
     def __init__(self, dim: int) -> None:
         self.rows = np.eye(dim)  # (d - k, d)
@@ -193,19 +193,19 @@ class Complement:
 
     @classmethod
     def of(cls, basis: FloatArray) -> Complement:
-        """What is orthogonal to orthonormal rows (k, d)."""
+        """The complement of orthonormal rows (k, d)."""
         complement = cls(basis.shape[1])
         complement.take(basis)
         return complement
 
     @property
     def rank(self) -> int:
-        """Number of directions taken out."""
+        """Number of directions removed."""
         return len(self._taken)
 
     @property
     def basis(self) -> FloatArray:
-        """The directions taken out (k, d), orthonormal."""
+        """The directions removed (k, d), orthonormal."""
         return np.array(self._taken).reshape(-1, self.rows.shape[1])
 
     def take(self, directions: FloatArray) -> None:

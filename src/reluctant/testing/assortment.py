@@ -2,7 +2,7 @@
 
 Gaussian networks are in general position and easy. These have rows that repeat, mirror or nearly repeat each other,
 layers of low rank, units that are never, always or hardly ever active, layers of one unit, and scales from 1e-3 to 1e3.
-`true_error` is the error of a recovered network where such structure shows, beside what is allowed there.
+`true_error` is the error of a recovered network where such structure shows, beside the error allowed there.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def specimen(seed: int, *, hidden_layers: int | None = None, small: bool = False
 
 SCALES = (0.1, 1.0, 3.0)
 BESIDE = 0.01  # a crease, in each coordinate
-FARTHEST = 10.0  # of √d: creases beyond are not looked at
+FARTHEST = 10.0  # of √d: creases beyond do not count
 
 
 @dataclass(frozen=True)

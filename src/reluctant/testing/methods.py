@@ -37,7 +37,7 @@ class MethodCase:
 def _comparable_result(result: Result) -> Any:
     """Outcome, cost by stage and every weight, to the last bit."""
     network = result.network
-    arrays = [] if network is None else [*network.weights, *network.biases, network.skip]
+    arrays = [] if network is None else [*network.weights, *network.biases, network.skip, *network.skips.values()]
     return result.outcome, dict(result.rows), [None if array is None else array.tobytes() for array in arrays]
 
 

@@ -127,7 +127,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @property
     def model(self) -> ModelServer:
-        """What is served."""
+        """The served function."""
         return self.server.model
 
     def setup(self) -> None:
@@ -295,7 +295,7 @@ class ModelServer:
         function: (n, d) -> (n,) or (n, m).
         dim: number of inputs.
         name: name of the model.
-        outputs: number of outputs, for the metadata; not told there unless the function says (`function.outputs`).
+        outputs: number of outputs, for the metadata; absent there unless the function says (`function.outputs`).
         datatype: number format of rows and answers.
         describes: give inputs and outputs in the metadata.
         binary: speak the binary extension; else such a request is refused with 422, as MLServer does.

@@ -281,7 +281,8 @@ def _climbed(
         short = sides * values[layer][np.arange(len(neurons)), neurons] <= 0
         if not short.any():
             break
-        uphill = _slopes(network, values[:layer], sides[:, None] * network.weights[layer][neurons])
+        sums = {s: sides[:, None] * w[neurons] for s, w in network.incoming(layer + 1).items()}
+        uphill = network.input_slopes([each > 0 for each in values[:layer]], sums)
         moved = points + farthest / steps * _unit_rows(uphill) * short[:, None]
         points = _kept_near(moved, farthest, domain)
     return points
@@ -303,36 +304,32 @@ def extreme_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.ran
     samples, steps = 128, 0.5 * 0.8 ** np.arange(16)  # of the radius: long ones, then short ones
     if network.depth == 1 or not count:
         return np.empty((0, network.dim))
-    upper, skips = _sums_of_outputs(network, count, rng)
+    sums = _sums_of_outputs(network, count, rng)
     starts = domain.sample(rng, samples, network.dim)
-    hidden = np.maximum(network.preactivations(starts)[-1], 0)
-    points = starts[np.argmax(upper @ hidden.T + skips @ starts.T, axis=1)]
+    below = [starts, *(np.maximum(values, 0) for values in network.preactivations(starts))]
+    points = starts[np.argmax(sum(w @ below[k].T for k, w in sums.items()), axis=1)]
     radii = np.sqrt(network.dim) * np.where(np.arange(count) % 2, LINE_REACH, 1.0)[:, None]
     best, largest = points, np.full(count, -np.inf)
     for step in steps:
         values = network.preactivations(points)
-        sums = (upper * np.maximum(values[-1], 0)).sum(axis=1) + (skips * points).sum(axis=1)
-        best, largest = np.where((sums > largest)[:, None], points, best), np.maximum(sums, largest)
-        uphill = _unit_rows(_slopes(network, values, upper) + skips)
+        below = [points, *(np.maximum(each, 0) for each in values)]
+        found = np.add.reduce([(w * below[k]).sum(axis=1) for k, w in sums.items()])
+        best, largest = np.where((found > largest)[:, None], points, best), np.maximum(found, largest)
+        uphill = _unit_rows(network.input_slopes([each > 0 for each in values], sums))
         points = _kept_near(points + step * radii * uphill, radii, domain)
     return np.asarray(best)
 
 
-def _sums_of_outputs(network: ReLUNetwork, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Coefficients (n, h) and (n, d) of last hidden neurons and inputs: of outputs with both signs, and random ones."""
+def _sums_of_outputs(network: ReLUNetwork, count: int, rng: np.random.Generator) -> dict[int, FloatArray]:
+    """Coefficients (n, width) of the layers outputs see, by layer: of outputs with both signs, and random ones."""
     of_outputs = min(count // 2, 4 * network.outputs)  # each up and down, at two scales
     which, signs = np.arange(of_outputs) // 4, np.where(np.arange(of_outputs) // 2 % 2, 1.0, -1.0)[:, None]
-    skip = np.zeros((network.outputs, network.dim)) if network.skip is None else network.skip
     random = rng.standard_normal((count - of_outputs, network.widths[-2]))
-    upper = np.concatenate([signs * network.weights[-1][which], random])
-    return upper, np.concatenate([signs * skip[which], np.zeros((len(random), network.dim))])
-
-
-def _slopes(network: ReLUNetwork, values: list[FloatArray], upper: FloatArray) -> FloatArray:
-    """Gradients (n, d) of sums, one a row, with coefficients `upper` of the layer whose preactivations are last."""
-    for weights, below in zip(network.weights[: len(values)][::-1], values[::-1], strict=True):
-        upper = (upper * (below > 0)) @ weights
-    return upper
+    sums = {}
+    for source, w in network.incoming(network.depth).items():
+        others = random if source == network.depth - 1 else np.zeros((len(random), w.shape[1]))
+        sums[source] = np.concatenate([signs * w[which], others])
+    return sums
 
 
 def _unit_rows(rows: FloatArray) -> FloatArray:

@@ -31,7 +31,7 @@ LARGEST_DEVIATION = 15.0  # of one answer, in deviations of its noise
 class Precision:
     """Noise of each output (m,): where it is least, and by how much it grows with the distance from a centre."""
 
-    most_ratio: ClassVar[float] = 3.0  # of what is left to the noise, root mean square; noise differs between places
+    most_ratio: ClassVar[float] = 3.0  # residual over noise, root mean square; noise differs between places
 
     near: FloatArray
     growth: FloatArray
@@ -66,7 +66,7 @@ class CarriedPrecision(Precision):
         return np.hypot(super().at(rows), self._carried(rows))
 
     def least_at(self, rows: FloatArray) -> FloatArray:
-        """The same: what is carried is not too large."""
+        """The same: the carried amount is not too large."""
         return self.at(rows)
 
     def _carried(self, rows: FloatArray) -> FloatArray:
@@ -83,18 +83,18 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
     unless it is so little off that roundings turn it on.
     """
     turned_on = 2.0**-20  # of the size of roundings: eight of float32
-    values, variances = rows, (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)
-    for depth, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
-        squares = w**2
-        sums = values @ w.T + b
-        inside = variances @ squares.T if depth == 0 else (variances + values**2) @ squares.T
-        variances, values = inside + sums**2, sums
-        if depth < network.depth - 1:
-            variances = np.where(sums > -turned_on * np.sqrt(variances), variances, 0.0)
-            values = np.maximum(sums, 0.0)
-    if network.skip is not None:
-        variances = variances + rows**2 @ (network.skip**2).T
-    return np.asarray(np.sqrt(variances))
+    values, variances = {0: rows}, {0: (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)}
+    for k, b in enumerate(network.biases, 1):
+        incoming = network.incoming(k)
+        sums = np.add.reduce([values[s] @ w.T for s, w in incoming.items()]) + b
+        inside = np.add.reduce(
+            [(variances[s] if s == 0 else variances[s] + values[s] ** 2) @ (w**2).T for s, w in incoming.items()]
+        )
+        variances[k], values[k] = inside + sums**2, sums
+        if k < network.depth:
+            variances[k] = np.where(sums > -turned_on * np.sqrt(variances[k]), variances[k], 0.0)
+            values[k] = np.maximum(sums, 0.0)
+    return np.asarray(np.sqrt(variances[network.depth]))
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class PrecisionCheck:
 def examine_precision(
     oracle: Counting, network: ReLUNetwork, precision: Precision, rng: np.random.Generator, spent: int
 ) -> PrecisionCheck:
-    """Ask fresh rows and compare what is left of them with the noise. Cost: 320 rows and 9 a neuron."""
+    """Ask fresh rows and compare their residuals with the noise. Cost: 320 rows and 9 a neuron."""
     domain = oracle.facts.domain
     sizes = [*POINTS_BY_SCALE.items()] + ([(FARTHEST_SCALE, FAR_POINTS)] if domain.is_space else [])
     groups = [random_group(scale, domain.sample(rng, count, oracle.dim, scale)) for scale, count in sizes]

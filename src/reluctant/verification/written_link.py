@@ -137,5 +137,5 @@ def _refused(got: str, fix: str) -> InvalidInput:
 
 def _holds_log_ratios(network: ReLUNetwork) -> bool:
     """True if the first of several outputs is 0 everywhere."""
-    parts = [network.weights[-1][0], network.biases[-1][0], 0.0 if network.skip is None else network.skip[0]]
+    parts = [network.biases[-1][0], *(w[0] for w in network.incoming(network.depth).values())]
     return not any(np.any(part) for part in parts)

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.budget import rows_needed
-from reluctant.audit.findings import Findings, seen, skip_where
+from reluctant.audit.findings import Findings, Skip, seen, skip_where
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.diagnoses import FAR_ENOUGH
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import are_labels, ask
-from reluctant.interface.reach import answered_box
-from reluctant.interface.reading import FEW_ROWS, likely_link, probability_format
+from reluctant.interface.reach import FEW_ROWS, answered_box, likely_link, probability_format
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import AnswerLink
@@ -28,7 +27,7 @@ SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyon
 
 
 def check_interface(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """Check the interface as it answers, then as it is looked at: behind a link, or one output. Cost: 102 or 204 rows.
+    """Check the interface as it answers, then as it is read: behind a link, or one output. Cost: 102 or 204 rows.
 
     Where it does not answer far out, a range is looked for in which it does, and checked again: from then on nothing is
     asked outside. Cost: at most 240 rows more, and the check. Where all answers are the same, honest inputs are asked.
@@ -178,7 +177,9 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
 
 
 def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """From values; from labels where these do not give it."""
+    """From values; from labels where these do not give it. Trees have none: their steps depend on one input each."""
+    if known.served is not None and known.served.trees:
+        raise Skip("nothing-to-find", settles=False, missing="directions", gives="trees")
     labels = span_from_labels(known, oracle.outputs)
     if not labels and (known.health is None or values_refusal(known.health) is not None):
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="directions")

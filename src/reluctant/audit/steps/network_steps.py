@@ -30,7 +30,7 @@ from reluctant.verification.comparison import confirm_creases
 LONGER = 2  # times the steps that `train_student` takes by itself
 CLEARLY = 0.1  # of a weight vector: so much of it lies outside a span by no error of either
 NARROW = 0.25  # of the inputs: training in so few directions of a span pays for finding them
-FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one is taken for it
+FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one counts as it
 
 
 def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
@@ -72,8 +72,8 @@ def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
 
 def _most_directions(network: ReLUNetwork) -> int:
     """Directions that a network of this shape can look at, whatever the errors of its weights."""
-    skip = np.empty((0, network.dim)) if network.skip is None else network.skip
-    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], skip])))
+    skips = [w for (source, _), w in network.skips.items() if source == 0]
+    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], *skips])))
 
 
 def _outside(network: ReLUNetwork, basis: FloatArray) -> FloatArray:
@@ -198,8 +198,7 @@ def _as_seen(true: ReLUNetwork, known: Findings, oracle: Counting) -> ReLUNetwor
     k = known.given.output
     if k is None:
         return true
-    skip = None if true.skip is None else true.skip[[k]]
-    return ReLUNetwork([*true.weights[:-1], true.weights[-1][[k]]], [*true.biases[:-1], true.biases[-1][[k]]], skip)
+    return true.with_outputs(lambda rows: rows[[k]])
 
 
 def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int, *, whole: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Steps that probe some inputs: the smallest flip, local linearity, and the data of the pictures."""
+"""Steps that probe some inputs: the smallest flip, local linearity, sections by a line and a plane, a copy's errors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.audit.record import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
 from reluctant.errors import NoGradient
 from reluctant.geometry import Frame
-from reluctant.geometry.sections import crossings, polylines
 from reluctant.interface.noise import ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span import Span
+
+ON_A_LINE = 4001  # points on which changes of side are looked for: more than a page has across
 
 
 def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
@@ -36,7 +37,7 @@ def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, An
 
 
 def gradient_from(known: Findings) -> tuple[GradientFrom, int]:
-    """What the gradient was taken from, and the queries that this had taken before any input was tried."""
+    """The source of the gradient, and the queries that the source had cost before any input was tried."""
     if known.copy is not None and known.network is not None:
         return _copy_used(known), known.copy.queries
     span = _usable_span(known)
@@ -95,7 +96,7 @@ def _means(found: list[LocalLinearity], by: GradientFrom, hidden: int | None) ->
 ERROR_EDGES = 10.0 ** np.arange(-18.0, 2.0)
 BEYOND = 1.0  # how far a line goes on beyond its two inputs, in units of their distance
 MOST_IMAGES = 32
-FEWEST_TOLD = 2  # rows that make a picture
+FEWEST_ROWS = 2  # rows that make a picture
 OTHER_POINTS = 1_000_003  # added to the seed: errors are measured at points that no method has seen
 DIGITS = 6  # of a number that is drawn
 
@@ -117,14 +118,14 @@ def ask_line(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     t = np.linspace(low, high, LINE_POINTS)
     with oracle.stage("line picture", expected=LINE_POINTS):
         answers = ask(oracle, _inside(section.points(t[:, None]), oracle))
-    told = _told(answers)
-    t, answers = t[told], answers[told]
+    finite = _finite_rows(answers)
+    t, answers = t[finite], answers[finite]
     creases = None if known.network is None else crossings(section.restricted(known.network), low, high)
     return {
         "line": LinePicture(
             rounded(t / length), rounded(answers), None if creases is None else rounded(creases / length), length
         ),
-        **_left_out(known, "line", told),
+        **_left_out(known, "line", finite),
     }
 
 
@@ -136,9 +137,11 @@ def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
     with oracle.stage("plane picture", expected=GRID**2):
         rows = section.points(np.column_stack([x.ravel(), y.ravel()]))
         answers = ask(oracle, _inside(rows, oracle))
-    told = _told(answers)
+    finite = _finite_rows(answers)
     several = oracle.outputs > 1 or oracle.facts.reference
-    answers = np.clip(answers, answers[told].min(axis=0), answers[told].max(axis=0))  # every place has a value to draw
+    answers = np.clip(
+        answers, answers[finite].min(axis=0), answers[finite].max(axis=0)
+    )  # every place has a value to draw
     scores = np.column_stack([np.zeros(len(answers)), answers]) if oracle.facts.reference else answers
     values = scores.max(axis=1) if several else answers[:, 0]
     creases = [] if known.network is None else polylines(section.restricted(known.network), size)
@@ -151,7 +154,7 @@ def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
             tuple(rounded(points) for _, points in creases),
             tuple(layer + 1 for layer, _ in creases),
         ),
-        **_left_out(known, "plane", told),
+        **_left_out(known, "plane", finite),
     }
 
 
@@ -165,25 +168,25 @@ def measure_errors(oracle: Counting, known: Findings, seed: int) -> Mapping[str,
     groups = [domain.sample(rng, ERROR_POINTS, oracle.dim, scale) for scale in scales]
     with oracle.stage("error picture", expected=len(scales) * ERROR_POINTS):
         answers = ask(oracle, np.concatenate(groups))
-    told = _told(answers)
-    parts = zip(scales, groups, np.split(answers, len(scales)), np.split(told, len(scales)), strict=True)
+    finite = _finite_rows(answers)
+    parts = zip(scales, groups, np.split(answers, len(scales)), np.split(finite, len(scales)), strict=True)
     errors = tuple(
         _histogram(scale, network(rows[kept]), true[kept]) for scale, rows, true, kept in parts if kept.any()
     )
-    return {"errors": errors, **_left_out(known, "errors", told)}
+    return {"errors": errors, **_left_out(known, "errors", finite)}
 
 
-def _told(answers: FloatArray) -> NDArray[np.bool_]:
+def _finite_rows(answers: FloatArray) -> NDArray[np.bool_]:
     """Rows with finite answers: the log-ratio of a class that is certain to the last digit is infinite."""
-    told = np.asarray(np.isfinite(answers).all(axis=1))
-    if told.sum() < FEWEST_TOLD:
+    finite = np.asarray(np.isfinite(answers).all(axis=1))
+    if finite.sum() < FEWEST_ROWS:
         raise Skip("no-finite-answers")
-    return told
+    return finite
 
 
-def _left_out(known: Findings, picture: str, told: NDArray[np.bool_]) -> dict[str, Any]:
+def _left_out(known: Findings, picture: str, finite: NDArray[np.bool_]) -> dict[str, Any]:
     """How many rows a picture does without."""
-    return {} if told.all() else {"left_out": {**known.left_out, picture: int((~told).sum())}}
+    return {} if finite.all() else {"left_out": {**known.left_out, picture: int((~finite).sum())}}
 
 
 def _histogram(scale: float, found: FloatArray, true: FloatArray) -> ErrorHistogram:
@@ -238,3 +241,81 @@ def _inside(rows: FloatArray, oracle: Counting) -> FloatArray:
     """Rounding must not carry a row over a bound."""
     domain = oracle.facts.domain
     return rows if domain.is_space else np.clip(rows, domain.low, domain.high)
+
+
+# ---- sections of a network
+
+
+def crossings(network: ReLUNetwork, low: float, high: float, samples: int = ON_A_LINE) -> FloatArray:
+    """Positions in which a network of one input has a neuron that changes side, all layers."""
+    t = np.linspace(low, high, samples)
+    found = []
+    for values in network.preactivations(t[:, None]):
+        i, j = np.nonzero((values[:-1] > 0) != (values[1:] > 0))
+        a, b = values[i, j], values[i + 1, j]
+        found.append(t[i] + (t[1] - t[0]) * a / (a - b))
+    return np.sort(np.concatenate([*found, np.empty(0)]))
+
+
+def polylines(network: ReLUNetwork, size: float) -> list[tuple[int, FloatArray]]:
+    """Creases of a network of two inputs in the square of this half width: (layer, points (n, 2)) of each."""
+    fine = 121  # points a side of the grid on which deeper creases are followed
+    axis = np.linspace(-size, size, fine)
+    x, y = np.meshgrid(axis, axis)
+    layers = network.preactivations(np.column_stack([x.ravel(), y.ravel()]))
+    return [
+        (layer, _straightened(points))
+        for layer, values in enumerate(layers)
+        for neuron in values.T
+        for points in _chains(*_segments(neuron.reshape(fine, fine), axis))
+    ]
+
+
+def _segments(values: FloatArray, axis: FloatArray) -> tuple[dict[int, FloatArray], list[tuple[int, int]]]:
+    """Where the zero set crosses the edges of the grid (by number), and which crossings each square joins."""
+    n, active = len(axis), values > 0
+    points: dict[int, FloatArray] = {}
+    squares: dict[int, list[int]] = {}
+    for across in (True, False):  # edges to the right, then edges upward
+        a, b = (values[:, :-1], values[:, 1:]) if across else (values[:-1], values[1:])
+        on_a, on_b = (active[:, :-1], active[:, 1:]) if across else (active[:-1], active[1:])
+        for i, j in np.argwhere(on_a != on_b).tolist():
+            share = float(a[i, j] / (a[i, j] - b[i, j]))
+            edge, step = 2 * (i * n + j) + (not across), axis[1] - axis[0]
+            points[edge] = np.array([axis[j] + share * step * across, axis[i] + share * step * (not across)])
+            beside = ((i, j), (i - 1, j)) if across else ((i, j), (i, j - 1))
+            for row, column in beside:
+                if 0 <= row < n - 1 and 0 <= column < n - 1:
+                    squares.setdefault(row * n + column, []).append(edge)
+    pairs = [(edges[k], edges[k + 1]) for edges in squares.values() for k in range(0, len(edges) - 1, 2)]
+    return points, pairs
+
+
+def _chains(points: dict[int, FloatArray], pairs: list[tuple[int, int]]) -> list[FloatArray]:
+    """Join the pairs into as few lines as there are."""
+    beside: dict[int, list[int]] = {}
+    for a, b in pairs:
+        beside.setdefault(a, []).append(b)
+        beside.setdefault(b, []).append(a)
+    ends = sorted(beside, key=lambda edge: len(beside[edge]))  # open ends first, then closed curves
+    chains = []
+    for start in ends:
+        chain = [start]
+        while beside[chain[-1]]:
+            following = beside[chain[-1]].pop()
+            beside[following].remove(chain[-1])
+            chain.append(following)
+        if len(chain) > 1:
+            chains.append(np.array([points[edge] for edge in chain]))
+    return chains
+
+
+def _straightened(points: FloatArray) -> FloatArray:
+    """The same line with the points left out in which it does not bend."""
+    straight = 1e-3  # sine of the angle below which a crease has not bent
+    if len(points) < 3:
+        return points
+    before, after = points[1:-1] - points[:-2], points[2:] - points[1:-1]
+    turn = np.abs(before[:, 0] * after[:, 1] - before[:, 1] * after[:, 0])
+    lengths = np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    return points[np.concatenate([[True], turn > straight * lengths, [True]])]

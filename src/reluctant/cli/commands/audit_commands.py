@@ -153,7 +153,7 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
         found = _run(target, options, repeat, wanted.settings())
         written = _written_names(wanted.files, options)
         found = replace(found, written=written, location=shown_target(target), gates=wanted.gated)
-        stop.armed = False  # what is found is written whatever happens
+        stop.armed = False  # findings are written whatever happens
         _write(found, wanted, options)
     _say_what_fails(found, wanted.gates, options)
     return _status(found, wanted.gates, stop)
@@ -218,7 +218,7 @@ def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
 
 
 def _say_what_fails(found: Audit, fail_on: list[str], options: TargetOptions) -> None:
-    """Gates that are shut: a leak was found, or not decided. Told on standard output, unless the record is there."""
+    """Gates that are shut: a leak was found, or not decided. Printed on standard output, unless the record is there."""
     for why, leaks in (("Found", found.verdict.leaks), ("Not settled", found.verdict.unsettled)):
         shut = [name for name in dict.fromkeys(fail_on) if name in leaks]
         if shut and found.facts is not None:
@@ -227,7 +227,7 @@ def _say_what_fails(found: Audit, fail_on: list[str], options: TargetOptions) ->
 
 
 def _check_needed(fail_on: list[str], skipped: list[str]) -> None:
-    """What is left out cannot be decided."""
+    """Steps left out decide nothing."""
     for leak in fail_on:
         missing = [step for step in NEEDS[leak] if step in skipped]
         if missing:

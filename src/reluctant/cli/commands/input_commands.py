@@ -83,7 +83,7 @@ def span(
 
 
 def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
-    """What happened, how many directions, how clear that is, and what is invisible."""
+    """What happened, how many directions, how clear that is, and the invisible ones."""
     lines = ending(found, record)
     if found.rank and found.ok:
         lines.append(

@@ -77,7 +77,7 @@ def farthest_along(values: FloatArray, directions: FloatArray) -> IntArray:
 def suspected_points(known: KnownLayers, rest: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Points that are extreme along rows `rest` (n, k) of the layer before the last, on both sides.
 
-    If what is left of the outputs, beside the neurons known, is a neuron that is hardly ever off, it is off there.
+    If the residual of the outputs, beside the known neurons, is a neuron that is hardly ever off, it is off there.
     """
     before, pool = KnownLayers(known.dim, known.layers[:-1]), _random_points(CHECK_POOL, known.dim, rng)
     rows = np.concatenate([rest, -rest])
@@ -216,11 +216,19 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
                 found = _Explained.by(known, memory, rng, settings.error)
         if not found.wrong.any():
             return known
-        if found.wrong.mean() > MOST_WRONG:
+        astray = found.wrong.mean() > MOST_WRONG  # the layers, or the fit alone
+        if astray and not mostly_explained(known, memory, rng, settings):
             break
         with ladder.oracle.stage("completion"):
             ladder.store.scan(found.segments(rng))
-            ladder.look_again()
+            put_back = ladder.kept()
+            try:
+                ladder.look_again()
+                worse = not mostly_explained(ladder.known(), memory, rng, settings)
+            except StageFailed:
+                worse = True
+            if worse:  # a neuron was lost on the way, or one was added that is none
+                put_back()
     raise StageFailed(
         "completion", "answers that the layers do not explain", number=float(found.wrong.mean()), limit=0,
     )  # fmt: skip
@@ -230,7 +238,7 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
 class _Checks:
     """Points that were not asked before: first those where something is known to be open, then random and extreme ones.
 
-    Those of earlier rounds are still looked at, so that later rounds need fewer.
+    Those of earlier rounds stay in use, so that later rounds need fewer.
     """
 
     ladder: Ladder
@@ -272,7 +280,7 @@ class _Explained:
     def segments(self, rng: np.random.Generator) -> Lines:
         """Segments from wrong rows, some of the worst, to rows nearby that are right, and to others that are wrong.
 
-        The first cross what is missing; the second see it where it is, beyond creases that are known.
+        The first cross the missing neuron; the second see it where it is, beyond creases that are known.
         """
         segments = 3  # scanned in a round
         neighbours = 5  # right points near a wrong one, to choose one from

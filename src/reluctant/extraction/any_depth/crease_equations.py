@@ -50,7 +50,7 @@ class Crease:
 
 @dataclass(frozen=True)
 class IncomingWeights:
-    """Weights y (F,) and bias of a neuron in the known features; `open` (F, u) spans what is not determined.
+    """Weights y (F,) and bias of a neuron in the known features; `open` (F, u) spans the undetermined part.
 
     start: features of the crease's first point. residual: of the linear system.
     """
@@ -75,7 +75,7 @@ class IncomingWeights:
         return (features - self.start) @ self.weights
 
     def determined(self, features: FloatArray) -> BoolArray:
-        """At which features (n, F) the value does not depend on what is open."""
+        """At which features (n, F) the value does not depend on the open part."""
         if self.closed:
             return np.ones(len(features), dtype=bool)
         away = features - self.start
@@ -85,13 +85,13 @@ class IncomingWeights:
 
     @cached_property
     def probes(self) -> FloatArray:
-        """Rows (2, PROBES, F): random combinations of what is open, and of everything, of the same size."""
+        """Rows (2, PROBES, F): random combinations of the open part, and of everything, of the same size."""
         rng = np.random.default_rng(len(self.weights))
         every = rng.standard_normal((PROBES, len(self.weights)))
         return np.array([rng.standard_normal((PROBES, self.open.shape[1])) @ self.open.T, every])
 
     def flat(self, around: FeaturesAround) -> BoolArray:
-        """Around which points the normal does not depend on what is open."""
+        """Around which points the normal does not depend on the open part."""
         n = len(around.features)
         if self.closed:
             return np.ones(n, dtype=bool)
@@ -255,7 +255,7 @@ class _SideEquations:
 def find_sides(known: KnownLayers, incomings: Sequence[IncomingWeights], *, final: bool = False) -> BoolArray | None:
     """Which neurons of the last layer must be turned round, None while that is not clear.
 
-    If this is final, neurons whose coefficients are open everywhere are looked at by what they leave in t.
+    If this is final, neurons whose coefficients are open everywhere are judged by what they leave in t.
     """
     equations = [_SideEquations.of(known, incoming) for incoming in incomings]
     sides = _sides_of(equations, final=final)

@@ -25,7 +25,7 @@ REACH = 30.0  # in units of the scale: how far out rows of a fit may lie
 LINES_END = 0.9 * REACH
 SIZES = 0.5 ** np.arange(4)  # of the box, from the largest
 SHELL = 32  # rows asked at the end of each
-ELSEWHERE = 8.0  # times what is lost at these rows: others may lie closer to 0 and 1
+ELSEWHERE = 8.0  # times the loss at these rows: others may lie closer to 0 and 1
 MOST_LOST = 1e-11  # of the spread of the values: what may be lost at the end of a box
 
 

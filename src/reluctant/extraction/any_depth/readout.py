@@ -1,7 +1,7 @@
 """The output layer, by linear least squares on the last two hidden layers; then the fit to the last digits.
 
 While the sides of the last layer are open, outputs are u·max(z, 0) + v·h with h the layer before. If the neurons
-that are the wrong way round can be told from v, they are turned and v is gone. Else v stays, as always-active
+that are the wrong way round follow from v, they are turned and v is gone. Else v stays, as always-active
 neurons. The rows of a fit must show every neuron on both sides of its crease, the rare one too.
 
 All parameters are fitted to some of the answers, then also to the answers that this fit explains worst. Where the
@@ -182,7 +182,7 @@ def leftovers(known: KnownLayers, readout: Readout, most: int, rng: np.random.Ge
 
 
 def _turn_terms(known: KnownLayers, readout: Readout) -> tuple[FloatArray, FloatArray]:
-    """What each neuron of the last layer would add to the layer before, all outputs (m·k, h), and what is there."""
+    """What each neuron of the last layer would add to the layer before, all outputs (m·k, h), and the present one."""
     h = len(known.layers[-1])
     return turn_terms(known.layers[-1].weights, readout.weights[:, :h]), readout.weights[:, h:].reshape(-1)
 

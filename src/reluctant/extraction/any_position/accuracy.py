@@ -249,7 +249,7 @@ class NetworkCheck:
 
     @property
     def mostly_right(self) -> bool:
-        """True if so few points stand out that what is missing is narrow."""
+        """True if so few points stand out that the missing part is narrow."""
         return self.standing_out < FEW_POINTS * len(self.rows)
 
 

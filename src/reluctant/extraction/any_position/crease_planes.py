@@ -2,7 +2,7 @@
 
 A normal read from two gradients has few digits where neurons lie close together, for steps between them are short.
 But along a crease there is room. Four answers across the place where it is expected tell where it is; places
-spread over a small disc give a better normal, and that one reaches a larger disc. Neurons 1e-9 apart are told
+spread over a small disc give a better normal, and that one reaches a larger disc. Neurons 1e-9 apart come
 apart in three or four discs.
 """
 
@@ -30,7 +30,7 @@ class CreasePlanes:
 
     centre: a point of each, near those it was measured at. place_sd: uncertainty there; tilt: how much is added for
     each unit of distance from it. jump: change of the gradient across, along the normal. room: distance to the
-    nearest other crease where it was found. gate: whether more than a bend is there, a cluster that cannot be told
+    nearest other crease where it was found. gate: whether more than a bend is there, a cluster that does not come
     apart; what it switches on is any affine map.
     """
 
@@ -88,7 +88,7 @@ class CreasePlanes:
         return points @ self.normals.T + self.offsets
 
     def uncertainty(self, points: FloatArray) -> FloatArray:
-        """How far (n, h) each hyperplane may be from where it is taken to be, near each point."""
+        """How far (n, h) each hyperplane may be from where the fit puts it, near each point."""
         away = np.linalg.norm(points[:, None] - self.centre[None], axis=2)
         return self.place_sd + self.tilt * away
 
@@ -153,7 +153,7 @@ def follow_planes(ask: AskRows, planes: CreasePlanes, noise: DistanceNoise, rng:
 
 
 def _safe_radius(planes: CreasePlanes) -> FloatArray:
-    """How far from its centre each crease is known well enough to be told from its neighbours."""
+    """How far from its centre each crease is known well enough to be separate from its neighbours."""
     margin = INSIDE_ROOM * np.minimum(planes.room, 1.0) - planes.place_sd
     return np.maximum(margin, DOUBLE.tiny) / np.maximum(planes.tilt, DOUBLE.tiny)
 

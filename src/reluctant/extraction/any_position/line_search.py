@@ -271,7 +271,7 @@ class GateSearch:
     def _follow_steps(
         self, residual: Residual, starts: FloatArray, directions: FloatArray, brackets: FloatArray, width: float
     ) -> _GateSteps:
-        """Subdivide brackets (n, 2) along lines until they are short, or the step is spread over what is left."""
+        """Subdivide brackets (n, 2) along lines until they are short, or the step is spread over the rest."""
         low, high = brackets[:, 0].copy(), brackets[:, 1].copy()
         change, todo, shares = np.zeros(len(starts)), np.arange(len(starts)), np.linspace(0, 1, self.parts + 1)
         while len(todo):
@@ -397,7 +397,7 @@ def _new_planes(
     """Hyperplanes on a line through one of the worst points that are not among the model's."""
     worst = min(settings.worst_points, model.checked.standing_out)
     line = line_through(model.checked.rows[rng.choice(model.checked.unexplained[:worst])], rng)
-    bends = model.planes.chosen(~model.planes.gate)  # a gate hides creases that may be told apart after all
+    bends = model.planes.chosen(~model.planes.gate)  # a gate hides creases that may be separable after all
     with oracle.stage("lines"):
         looked = settings.reader.read(oracle.query, line, noise, rng, bends)
     with oracle.stage("hyperplanes"):

@@ -296,7 +296,7 @@ class BoundedTarget:
 class AnchorModel:
     """f(x) = value + slope (x - anchor) + Σ outputs_k max(weights_k · (x - feet_k), 0).
 
-    Every neuron is off at the anchor, so what is still unknown is off there too: between the anchor and a point
+    Every neuron is off at the anchor, so unknown neurons are off there too: between the anchor and a point
     where target and model differ there is a crease nobody has seen. Outputs have norm one; `sd` is the noise of
     each neuron's weights, `slope_sd` that of the affine map.
     """

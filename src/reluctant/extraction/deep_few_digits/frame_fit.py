@@ -46,7 +46,7 @@ class CarriedNoise:
     factor: float | None = None
 
     def times(self, more: float) -> CarriedNoise:
-        """So many times what is carried, where answers have shown more of it than short lines."""
+        """So many times the carried amount, where answers have shown more of it than short lines."""
         return self if self.factor is None else CarriedNoise(self.factor * max(more, 1.0))
 
     def at(self, asked: Asked, network: TwoLayers, y: FloatArray, rows: FloatArray) -> FloatArray:
@@ -110,7 +110,7 @@ class FittedFrame:
 FIT_ROUNDS = 12
 MOST_PRODUCTS = 4e6  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
 FEW_LEFT = 0.02  # of the answers: so few are a crease that is placed badly, or a rare neuron
-FIT_CHI = 3.0  # root mean square of what is left, in deviations: above, the structure is wrong
+FIT_CHI = 3.0  # root mean square of the residuals, in deviations: above, the structure is wrong
 
 
 def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibration: float) -> FittedFrame:
@@ -231,7 +231,7 @@ def _chi(asked: Asked, fitted: FittedFrame) -> float:
 
 
 def _some(left: FloatArray, newest: int, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The newest answers, those that are not explained, and some of the others; left: (n,) what is left of each."""
+    """The newest answers, those that are not explained, and some of the others; left: (n,) the residual of each."""
     n, unexplained_share = len(left), 0.03  # more would lead astray where a neuron is missing
     if n <= most:
         return np.arange(n)

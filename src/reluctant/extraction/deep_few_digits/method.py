@@ -36,7 +36,7 @@ class FewDigitsDeep(Method):
     Arguments:
         quiet: segments without a new row of the second layer, after which the search for them ends.
         random_share: answers at random inputs for each parameter, in the last fit.
-        far_noise: noise of an answer, of the output's deviation, from which a target is looked at that rounds to
+        far_noise: noise of an answer, of the output's deviation, from which the search reads a target that rounds to
             decimals or adds noise.
     """
 
@@ -67,7 +67,7 @@ class FewDigitsDeep(Method):
         return Candidate(network, precision=_precision(asked, fitted, network))
 
     def _scale(self, near: View, rng: np.random.Generator) -> float:
-        """From how far the target is looked at. Noise that does not grow is left behind there, down to `far_noise`."""
+        """The distance of the search. Noise that does not grow is left behind there, down to `far_noise`."""
         if Asked(near, rng).grows:
             return 1.0
         distance = choose_distance(near, rng)
@@ -118,7 +118,7 @@ def _in_units(asked: Asked, network: ReLUNetwork) -> TwoLayers:
 
 
 def _of_first_layer(asked: Asked, layer: FirstLayer) -> ReLUNetwork:
-    """The first layer alone, with outputs of zero: what is known before the second."""
+    """The first layer alone, with outputs of zero: the network before the second is known."""
     view, w = asked.view, layer.w @ layer.frame.basis
     b, m = layer.b - w @ layer.frame.origin, asked.outputs
     return ReLUNetwork([w, np.zeros((m, len(b)))], [view.scale * b, np.zeros(m)])

@@ -1,6 +1,6 @@
-"""Neurons that a fit lacks: answers that it leaves, and lines of what is left from there to explained ones.
+"""Neurons that a fit lacks: answers that it leaves, and lines of residuals from there to explained ones.
 
-Known creases cancel in what is left, so that it is zero up to the crease of the missing neuron and a ⊗ n beyond. A
+Known creases cancel in the residual, so that it is zero up to the crease of the missing neuron and a ⊗ n beyond. A
 normal in the span of the active rows is a neuron of the second layer, with its weights over these units; else it is
 one of the first.
 """
@@ -60,7 +60,7 @@ class MissingKink:
 
 
 def find_missing(asked: Asked, frame: Frame, network: TwoLayers, answers: Weighed) -> list[MissingKink]:
-    """Kinks on lines of what is left. Cost: about 40 rows a line, 2k a kink."""
+    """Kinks on lines of residuals. Cost: about 40 rows a line, 2k a kink."""
     left, rng = np.abs(answers.left_by(network)).max(axis=1), asked.rng
     bad, good = np.flatnonzero(left > UNEXPLAINED), np.flatnonzero(left < EXPLAINED)
     if not len(bad) or not len(good):
@@ -88,7 +88,7 @@ def _near_explained(y: FloatArray, good: np.ndarray, stop: FloatArray, rng: np.r
 
 @dataclass(frozen=True)
 class _Departure:
-    """Where what is left departs from zero: the point, the way on, and the middle and length of the piece beyond."""
+    """Where the residual departs from zero: the point, the way on, and the middle and length of the piece beyond."""
 
     y: FloatArray
     way: FloatArray
@@ -148,7 +148,7 @@ CONSENSUS_TRIES = 30
 def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Generator) -> TwoLayers | None:
     """The network with a neuron of the second layer that most unexplained answers agree on, or None. Cost: no rows.
 
-    Where the missing neuron is on, what is left is a (v · z + c), linear in the values z of the first layer, whatever
+    Where the missing neuron is on, the residual is a (v · z + c), linear in the values z of the first layer, whatever
     state this is in. Answers near one of them begin; those that agree join.
     """
     digits, fewest_share, much_beyond, rank_one_left = 1e-2, 0.2, 4, 0.05  # a start for the fit needs two digits
@@ -198,7 +198,7 @@ def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Genera
 
 
 def _weighted_solution(columns: FloatArray, f: FloatArray, sd: FloatArray) -> FloatArray:
-    """Least squares (k, m) of each output by its own noise, taken as one for all: the largest."""
+    """Least squares (k, m) of each output by its own noise, the same for all: the largest."""
     weight = 1 / sd.max(axis=1)[:, None]
     return np.asarray(np.linalg.lstsq(columns * weight, f * weight, rcond=1e-12)[0])
 

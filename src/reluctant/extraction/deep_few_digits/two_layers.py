@@ -369,7 +369,7 @@ def _by_blocks(network: TwoLayers, y: FloatArray, parts: _Derivatives, times: fl
 
 
 def without_past_term(network: TwoLayers) -> tuple[TwoLayers, float]:
-    """Second-layer neurons turned so that the term past them vanishes, and what is left of it, of the largest.
+    """Second-layer neurons turned so that the term past them vanishes, and the rest of it, of the largest.
 
     A max(z, 0) = A max(-z, 0) + A z, so that the term is a sum over neurons that are the wrong way round.
     """

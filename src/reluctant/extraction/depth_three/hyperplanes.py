@@ -173,7 +173,7 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     """
     most_lines, generous = 24, 3  # after so many lines neurons that are hard to see are looked for too
     if oracle.dim < 2:
-        raise StageFailed("hyperplanes", "one input: layers cannot be told apart", number=oracle.dim, limit=2)
+        raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2)
     search, found = _HyperplaneSearch(oracle, noise, rng), None
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):

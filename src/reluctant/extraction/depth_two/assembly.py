@@ -237,9 +237,7 @@ def check_digits(network: ReLUNetwork, errors: FloatArray, largest: float) -> No
     """
     worst = float((errors / np.median(np.linalg.norm(network.weights[0], axis=1))).max())
     if not worst < largest:
-        raise StageFailed(
-            "slivers", "neurons too much alike to be told apart", number=worst, limit=largest, partial=network
-        )
+        raise StageFailed("slivers", "neurons too much alike to separate", number=worst, limit=largest, partial=network)
 
 
 @dataclass(frozen=True)
@@ -307,7 +305,7 @@ def _refined(
         if reach >= most:
             return network, error
         reach = _reach(network, sliver, error, most)
-    raise StageFailed("slivers", "neurons too much alike to be told apart", number=reach, limit=most, partial=network)
+    raise StageFailed("slivers", "neurons too much alike to separate", number=reach, limit=most, partial=network)
 
 
 def _reach(network: ReLUNetwork, sliver: _Sliver, error: float, most: float) -> float:

@@ -3,7 +3,7 @@
 Between two creases that are closer than a step can use nothing can be measured, and only what the two neurons give
 together is known; a weak neuron may be lost between others in the same way. Short lines a little beside the line
 show such creases apart: each has moved by its neuron's own weight. Neurons that a narrow region shows badly are
-looked at a second time along their own crease, where there is room: the gradients on its two sides differ by the
+measured a second time along their own crease, where there is room: the gradients on its two sides differ by the
 neuron alone. One output only.
 """
 
@@ -350,7 +350,7 @@ def _room_beside(known: FramedNetwork, points: FloatArray, neurons: IntArray, ar
 def _measured_from_sides(
     oracle: Counting, known: FramedNetwork, views: _TwoSides, noise: DistanceNoise
 ) -> FramedNetwork:
-    """Gradients on both sides of each crease; their difference is the neuron, if it agrees with what is sure."""
+    """Gradients on both sides of each crease; their difference is the neuron, if it agrees with the sure part."""
     (g, a), frame = known.network.weights, known.frame
     own, steps, n = g[views.neurons], views.steps, len(views.neurons)
     found = frame_gradients(oracle, frame.points(np.concatenate([views.on, views.off])), np.tile(steps, 2), frame.basis)

@@ -192,7 +192,7 @@ class _LinesSoFar:
         return found
 
     def ask(self, rows: FloatArray) -> Explained:
-        """What is left of the target without the known neurons."""
+        """The residual: the target without the known neurons."""
         return self.left_of(rows, self.answers(rows))
 
     def left_of(self, rows: FloatArray, found: Explained) -> Explained:
@@ -213,7 +213,7 @@ class _LinesSoFar:
         return len(jumps)
 
     def lines_between_pieces(self, rng: np.random.Generator, settings: JumpLines) -> Iterator[Lines]:
-        """Lines inside bounds, each through two random inputs that lie in different pieces of what is left."""
+        """Lines inside bounds, each through two random inputs that lie in different pieces of the residual."""
         domain = self.oracle.facts.domain
         while True:
             rows = domain.sample(rng, settings.points_inside, self.oracle.dim)
@@ -228,7 +228,7 @@ class _LinesSoFar:
                 pair = self.in_different_pieces(rows, found)
 
     def in_different_pieces(self, rows: FloatArray, found: Explained) -> FloatArray | None:
-        """Two of the rows with different gradients of what is left; None where all have one."""
+        """Two of the rows with different gradients of the residual; None where all have one."""
         slopes = self.left_of(rows, found).gradients
         off = np.linalg.norm(slopes - np.median(slopes, axis=0), axis=2).max(axis=1)
         nearest, farthest = int(np.argmin(off)), int(np.argmax(off))

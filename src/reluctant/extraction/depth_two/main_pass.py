@@ -35,7 +35,7 @@ class BasePoints:
     """Points of the frame: coordinates (n, k), their design, and the neurons' values (n, h) before the ReLU.
 
     `values` and `active`, which neurons are on, are kept where large arrays are. `witnesses` are a few points besides,
-    which what is learnt at the others must explain.
+    which the values learnt at the others must explain.
     """
 
     y: FloatArray
@@ -117,7 +117,7 @@ def _candidates(
     room = arrays.get(arrays.xp.amin(arrays.xp.abs(values) / sizes, axis=1))
     weight = room / noise.at(np.linalg.norm(y, axis=1) + regions.scale)
     fit = weight > too_close * np.median(weight[: len(climbed)])
-    if len(z) >= MANY_NEURONS:  # among fewer, what is unsure is a pair of neurons that only a sliver tells apart
+    if len(z) >= MANY_NEURONS:  # among fewer, an unsure one is a pair of neurons that only a sliver tells apart
         fit &= _surety(known, y, values, arrays) > sure_of_its_side
     usable = np.flatnonzero(fit)
     needed = points_needed(len(z), len(outputs))
@@ -339,7 +339,7 @@ class _Pass:
         sd = np.hypot(self.by_distance.at(np.linalg.norm(points, axis=1)) / long, expected_sd)
         surprised = np.abs(found - expected).max(axis=1) > DOUBLE.in_line * sd
         if surprised.any():
-            reason = "points that what is known does not explain"
+            reason = "points that the known part does not explain"
             raise StageFailed(WITNESS_CHECK, reason, number=int(surprised.sum()), limit=0, partial=self.known)
 
     def _solution(self, steps: FloatArray) -> Array:

@@ -64,15 +64,15 @@ BIASES = "biases"  # a stage that fails where creases of a line do not explain r
 class DepthTwo(Method):
     """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
 
-    Assumes that creases of different neurons can be told apart on a random line. On a bounded domain nothing
+    Assumes that a random line shows creases of different neurons apart. On a bounded domain nothing
     outside is asked, and what does not bend the function inside is not part of the network.
 
     Arguments:
         directions: dimensions of the subspace in which base points are looked for, besides the line. More
             give longer steps and so more digits; each costs a row a region. None takes five, or ten for wide
             networks, several outputs and thousands of inputs, where that is a small part of the whole, else three.
-        lines: how many random lines are scanned until one shows creases that can be told apart.
-        other_lines: how many lines besides the first are looked at in a crowd of creases.
+        lines: how many random lines are scanned until one shows creases that are apart.
+        other_lines: how many lines besides the first are scanned in a crowd of creases.
         polished_parameters: up to so many parameters the line measures all directions, and a fit to every answer
             takes the place of the main pass.
         polished_share: random inputs for each bias before that fit. bias_share: without it.
@@ -81,7 +81,7 @@ class DepthTwo(Method):
             and the error that is allowed there, of the answers' deviation.
         repairs: how often steps of the main pass that cross a crease are made shorter.
         weight_error: largest error of a weight, of the typical length of a neuron's weights. Neurons that are known
-            less well are too much alike to be told apart.
+            less well are too much alike to separate.
         inside: settings for a bounded domain.
         by_gradients: settings for a target that answers gradients.
     """
@@ -161,13 +161,13 @@ class _ByBasePoints:
         return Candidate(fitted, held_out, _certificate(on_line, errors, self.oracle.dim))
 
     def grown(self, on_line: FramedNetwork, regions: Regions) -> FramedNetwork:
-        """What is known on the line, in a few more directions."""
+        """The neurons on the line, in a few more directions."""
         dim, outputs = self.oracle.dim, self.oracle.outputs
         directions = min(self.settings.directions or directions_worth(dim, outputs, on_line.neurons), dim - 1)
         return grow_scaffold(self.oracle, on_line, regions, directions, self.noise, self.rng)
 
     def measured(self, known: FramedNetwork, regions: Regions) -> BaseGradients:
-        """Gradients at base points, if what is known explains random points."""
+        """Gradients at base points, if the known part explains random points."""
         self.keep(known)
         settings, crowded = self.settings, known.neurons >= CROWD
         points, largest = settings.probe_points, settings.probe_error
@@ -176,7 +176,7 @@ class _ByBasePoints:
         return measure_gradients(self.oracle, known, base, self.noise, self.rng, settings.repairs)
 
     def measured_in_a_crowd(self, known: FramedNetwork, regions: Regions) -> tuple[FramedNetwork, BaseGradients]:
-        """What is known, and gradients at base points.
+        """The known part, and gradients at base points.
 
         A crowded line shows some neurons badly and hides others. These are looked for beside it, then on other lines
         in the same directions: all of that costs little, beside a main pass.

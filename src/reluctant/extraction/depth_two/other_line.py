@@ -1,8 +1,8 @@
 """Neurons that a crowded line hides, found on a second line of the same frame.
 
 Of thousands of creases on a line some all but meet: two neurons pass for one, or a weak one is lost beside a strong
-one. On another line through the same few directions the same neurons are in another order, and what is hidden there
-is something else. What is known says where every crease of the other line is and how much it bends the function;
+one. On another line through the same few directions the same neurons are in another order, and what one line hides
+the other shows. The known part says where every crease of the other line is and how much it bends the function;
 those it does not explain are measured there, and those of neurons that are known badly. Then each line's creases
 must be made of the other's. One output only.
 """
@@ -171,7 +171,7 @@ def put_together(
 
     Most are seen from both lines. Of the others, neurons here that are known well may explain a crease there which is
     that of several. Then neurons that were measured there take the place of those here whose creases are where theirs
-    are, if all bend the function alike. What may be nothing here is nothing, and so is what is known well and would
+    are, if all bend the function alike. What may be nothing here is nothing, and so is a well-known neuron that would
     have been seen there: if it is anything, yet another line will show it.
     """
     old, new = _seen_twice(here, open_here, there)
@@ -260,7 +260,7 @@ def seen_from_another_line(
     The function has one output. Cost: about five rows a neuron, and two for each direction of the frame at each crease
     that is measured.
     """
-    most_open = 0.02  # of the creases: with more, what is known is not of this function
+    most_open = 0.02  # of the creases: with more, the known part is not of this function
     try:
         found, regions = neurons_on_a_line(oracle, noise, rng, known.frame, lines=lines)
     except NoCrease as error:

@@ -71,13 +71,13 @@ def neurons_on_a_line(
     usual = float(np.median(np.linalg.norm(scan.creases.jump, axis=1)))
     least = line.scale * min(1.0, (crowded_by_chance / len(scan.creases)) ** 2)
     scan = merge_slivers(scan, sliver * least, shallow * least * usual)
-    _refuse_unresolved(_unresolved(scan))  # what is left of two that bend against each other may be nothing
+    _refuse_unresolved(_unresolved(scan))  # the sum of two that bend against each other may be nothing
     return _network_on_line(scan, line), _regions(scan, line)
 
 
 def _refuse_unresolved(unresolved: int) -> None:
     if unresolved:
-        raise StageFailed("line", "creases too close to each other to be told apart", number=unresolved, limit=0)
+        raise StageFailed("line", "creases too close to each other to separate", number=unresolved, limit=0)
 
 
 def _scan_a_line(oracle: Counting, lines: Lines, noise: DistanceNoise, rng: np.random.Generator) -> Scan:
@@ -127,7 +127,7 @@ def grow_scaffold(
     noise: DistanceNoise,
     rng: np.random.Generator,
 ) -> FramedNetwork:
-    """Extend what is known on a line into more directions. Cost: about directions + 1 rows a region."""
+    """Extend the neurons of a line into more directions. Cost: about directions + 1 rows a region."""
     if directions == 0:
         return known
     new = known.frame.new_directions(directions, rng)
@@ -157,7 +157,7 @@ def _between_neighbours(rows: FloatArray, sd: FloatArray, outputs: FloatArray) -
 def _enough_regions(regions: Regions, outputs: FloatArray) -> IntArray:
     """All regions for one output; with m outputs one in about m, the widest of each stretch.
 
-    The neurons between two of them are told apart by their outputs.
+    Outputs distinguish the neurons between two of them.
     """
     m = len(outputs)
     if m == 1:

@@ -173,7 +173,7 @@ def _with_pass(state: _GrowthState, new: Points, on_line: int) -> tuple[_GrowthS
 def _with_neurons(
     state: _GrowthState, new: Points, fewest: int, rng: np.random.Generator
 ) -> tuple[_GrowthState, float]:
-    """The same with more points, and with neurons that explain what is left of them."""
+    """The same with more points, and with neurons that explain their residuals."""
     most_added = 4  # neurons in one pass
     points = state.points + new
     network = with_missing_neurons(state.network, points, most_added, rng)
@@ -267,9 +267,9 @@ def _neuron_marks(network: ReLUNetwork, size: float) -> tuple[FloatArray, FloatA
 
 
 def _joined_planes(start: ReLUNetwork, planes: dict[int, tuple[ReLUNetwork, Points]]) -> ReLUNetwork:
-    """One network in all directions: the latest on the line, and of each plane what is across.
+    """One network in all directions: the latest on the line, and of each plane the part across.
 
-    Outputs have norm one in all of them, so weights can be taken as they are; slopes could not where a neuron is
+    Outputs have norm one in all of them, so weights stay as they are; slopes could not where a neuron is
     hardly seen on the line.
     """
     across = [planes[k][0] for k in sorted(planes)]
@@ -317,7 +317,7 @@ def grow_subspace(line: OnLine, directions: int, rng: np.random.Generator) -> Kn
 
 
 def _subspace_frame(line: OnLine, directions: int, rng: np.random.Generator) -> Frame:
-    """The line, towards the origin, then random directions: what is off the subspace has mean zero at random inputs."""
+    """The line, towards the origin, then random directions: off the subspace, the mean is zero at random inputs."""
     frame = Frame(line.origin, line.direction[None])
     if directions == 0:
         return frame
@@ -380,7 +380,7 @@ def _known_points(line: OnLine, grown: list[Points], k: int, h: int, rng: np.ran
 def _held_out(view: View, framed: FramedNetwork, rng: np.random.Generator) -> Points:
     """New points, all of which must be explained."""
     held_out = 200
-    largest_held_out_chi, largest_misfit = 1.5, 12.0  # of what is held out: missing neurons show as tens to thousands
+    largest_held_out_chi, largest_misfit = 1.5, 12.0  # of held-out rows: missing neurons show as tens to thousands
     k = len(framed.frame.basis)
     at_use = view.pulled_in(framed.frame, rng.standard_normal((held_out, k)) * view.size / np.sqrt(k))
     points = ask_in(view, framed.frame, at_use)

@@ -321,7 +321,7 @@ def bent_share(view: View, origin: FloatArray, direction: FloatArray, across: Fl
 
 
 def rank_one(jump: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """A jump (m, k) of gradients as a ⊗ n: unit normal n (k,), a (m,), and the size of what is left."""
+    """A jump (m, k) of gradients as a ⊗ n: unit normal n (k,), a (m,), and the size of the residual."""
     if len(jump) == 1:
         size = float(np.linalg.norm(jump))
         return jump[0] / (size or 1.0), np.array([size]), 0.0

@@ -136,7 +136,7 @@ class AnswerSet:
         return np.asarray(self.y @ core.weights[0].T + core.biases[0] + self.s[:, None] * self.weights)
 
     def residual(self, core: ReLUNetwork) -> FloatArray:
-        """What is left of the answers, in deviations of their noise."""
+        """The residuals of the answers, in deviations of their noise."""
         found = np.maximum(self.values(core), 0) @ core.weights[1].T + core.biases[1]
         if core.skip is not None:
             found += self.y @ core.skip.T + self.s[:, None] * self.skip
@@ -208,7 +208,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class ArrowInverse:
-    """The eliminated directions and the factor of what is left of the core."""
+    """The eliminated directions and the factor of the rest of the core."""
 
     couplings: FloatArray | None
     inverses: FloatArray
@@ -262,7 +262,7 @@ class RandomAnswers:
     directions: FloatArray
 
     def residual(self, core: ReLUNetwork, extension: Extension) -> FloatArray:
-        """What is left of the answers, in deviations of their noise."""
+        """The residuals of the answers, in deviations of their noise."""
         network = extension.lifted(core, self.frame)
         found = [network(self.rows[part].astype(np.float64)) for part in _row_blocks(len(self.rows))]
         return np.asarray((self.f - np.concatenate(found)) * self.weight)
@@ -373,7 +373,7 @@ class JointFit:
 
     @cached_property
     def random_residual(self) -> FloatArray:
-        """What is left of the answers at random inputs."""
+        """The residuals of the answers at random inputs."""
         return self.anywhere.residual(self.core, self.extension)
 
     @cached_property

@@ -263,7 +263,7 @@ def _line_through(data: LineData, run: tuple[int, int], at: float) -> tuple[Floa
 def more_knots(spline: Spline, data: LineData, residual: FloatArray, clear: float) -> FloatArray:
     """Positions at which another knot would explain more than chance does, one in a piece at most."""
     fewest_for_hinge = 4  # samples in which a hinge can be seen
-    worth_a_look = 0.5  # of the gain asked for: what is left in a piece in all
+    worth_a_look = 0.5  # of the gain asked for: the whole residual of a piece
     m = residual.shape[1]
     wanted_gain = clear**2 + m + clear * np.sqrt(2 * m)
     edges = np.searchsorted(data.t, spline.knots[1:-1])

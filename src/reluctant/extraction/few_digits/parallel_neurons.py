@@ -1,7 +1,7 @@
-"""Parallel neurons that a look from afar takes for one, told apart near the origin.
+"""Parallel neurons that look like one from afar, separated near the origin.
 
 From far away two neurons with one normal have one crease: the look gives the normal and the sum of their output weights
-exactly. Near the origin the sum of two hinges is left over beside the hinge that stands for both. Which neuron that is,
+exactly. Near the origin the sum of two hinges is left over beside the hinge in place of both. Which neuron that is,
 where its two creases are, and what each of them carries of the sum follow from random inputs of the scale of use, by
 least squares; biases are fitted anew along with them. Asks nothing.
 """
@@ -53,7 +53,7 @@ class _Split:
 
     @classmethod
     def best(cls, network: ReLUNetwork, rows: FloatArray, answers: FloatArray) -> _Split:
-        """The neuron and the pair of creases in its place that explain most of what is left."""
+        """The neuron and the pair of creases in its place that explain most of the residual."""
         coarse, fine = np.linspace(0.03, 0.97, 10), np.linspace(0.02, 0.98, 24)  # quantiles of inputs along a normal
         (w, a), (b, c) = network.weights, network.biases
         along, left = rows @ w.T, answers - network(rows)
@@ -121,12 +121,12 @@ def _for_outputs(columns: FloatArray, outputs: int) -> FloatArray:
 
 
 def _explained(columns: FloatArray, left: FloatArray, base: FloatArray) -> tuple[FloatArray, float]:
-    """Coefficients of columns that explain what is left beside an orthonormal base, and the squares they explain."""
+    """Coefficients of columns that explain the residual beside an orthonormal base, and the squares they explain."""
     beside = columns - base @ (base.T @ columns)
     found = np.linalg.lstsq(beside, left - base @ (base.T @ left), rcond=1e-10)[0]
     return np.asarray(found, dtype=np.float64), float(((beside @ found) ** 2).sum())
 
 
 def _size(left: FloatArray, base: FloatArray) -> float:
-    """Sum of squares of what is left beside an orthonormal base."""
+    """Sum of squares of the residual beside an orthonormal base."""
     return float(((left - base @ (base.T @ left)) ** 2).sum())

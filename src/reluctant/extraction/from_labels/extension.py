@@ -160,6 +160,8 @@ class Extension:
         room = np.minimum(room, near.junction_room(at))
         there = np.abs(near.differences(at)) < 1e-9 * self.flat.typical * across
         close = np.linalg.norm(at.points[:, :-1] - chosen.points, axis=1) < 2 * self.flat.typical
+        rows = self.flat.rows(at.points[:, :-1]) + at.points[:, -1:] * self.outside[e]
+        close &= self.flat.whole().inside(rows, clear)
         if model.classes > TWO:  # behind another crease some class may have a bend that no label of the flat showed
             before, behind = model.preactivations(chosen.points), near.preactivations(at.points)
             close &= (np.sign(before) == np.sign(behind)).all(axis=1)

@@ -64,7 +64,7 @@ ALL_SEEN, SOME_UNSEEN = 1e-13, 1e-10  # first damping: all numbers show in the p
 def polished(
     model: ModelT, located: LocatedPoints, *, robust: bool = False, damping: float = ALL_SEEN, steps: int = 12
 ) -> tuple[ModelT, FloatArray]:
-    """The model that fits all points best, and what is left (n,) at each, in their tolerances."""
+    """The model that fits all points best, and the residuals (n,), in their tolerances."""
     tol = located.tol
     outlier = 5.0  # times the median from which a point counts less, if robust
 
@@ -85,10 +85,12 @@ def polished(
         whole = np.concatenate([rows * (weight / tol / strong)[:, None] / columns, fixed])
         wanted = np.append(-left * weight / strong, np.zeros(len(fixed)))
 
+        factor = triangle(np.column_stack([whole, wanted]))  # the last column is what rows want
+
         def solve(damping: float) -> FloatArray:
-            damped = np.concatenate([whole, damping * np.eye(whole.shape[1])])
-            q, r = np.linalg.qr(damped)
-            return np.asarray(solve_triangular(r, q[: len(whole)].T @ wanted) / columns)
+            unknown = whole.shape[1]
+            damped = triangle(np.concatenate([factor, damping * np.eye(unknown, unknown + 1)]))
+            return np.asarray(solve_triangular(damped[:unknown, :unknown], damped[:unknown, unknown]) / columns)
 
         def move(step: FloatArray) -> tuple[ModelT, float] | None:
             if not np.isfinite(step).all():
@@ -107,8 +109,13 @@ def polished(
     return found, np.abs(found.equations(located)[0]) / tol
 
 
+def triangle(rows: FloatArray) -> FloatArray:
+    """R (p, p) of a QR decomposition."""
+    return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
 def solved_terms(model: BentModel, terms: Terms, located: LocatedPoints, size: float) -> tuple[Terms, FloatArray]:
-    """The terms that fit these points best beside a model that stays as it is, and what is left (n,) in tolerances.
+    """The terms that fit these points best beside a model that stays as it is, and the residuals (n,) in tolerances.
 
     Linear, since the points say which creases they lie behind.
     """

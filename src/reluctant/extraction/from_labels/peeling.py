@@ -29,7 +29,7 @@ from reluctant.oracles.ledger import check_time
 from reluctant.results import Outcome
 
 ROUNDS, ROUNDS_A_NEURON = 10, 2  # of peeling, at most
-LONELY = 5  # rounds after which a first crease is taken to meet no other
+LONELY = 5  # rounds after which a first crease counts as one that meets no other
 NEAR = 0.01  # of a typical input: two boundary points of one bracket
 CLEAR = 1e-4  # of a typical input: points nearer to a crease are not located
 DOUBTS = 8.0  # standard errors that a point of the model's boundary may be off

@@ -1,6 +1,6 @@
 """Walks over the decision boundary of a flat: facets with their normals, and the bends between them.
 
-A walk stands on a facet, follows it until labels say that it ends, and measures the facet behind. Between two labels
+A walk starts on a facet, follows it until labels say that it ends, and measures the facet behind. Between two labels
 it ends at a crease: a bend. Where a third label begins three facets meet, and the walk goes on between two of them.
 Walks need no model, so any number of classes will do. All of them advance together.
 """

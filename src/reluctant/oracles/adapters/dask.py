@@ -220,7 +220,7 @@ def seal_target(make: Callable[[], Oracle], name: str) -> bytes:
 
 
 def _open_sealed(sealed: bytes) -> Oracle:
-    """The oracle that was sealed; what is missing on this worker is said so that the one who asks can put it there."""
+    """The oracle that was sealed; an error names what this worker lacks, so that the caller can put it there."""
     try:
         oracle: Oracle = pickle.loads(sealed)()
     except (UnknownTarget, MissingDependency) as error:

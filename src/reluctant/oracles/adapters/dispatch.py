@@ -153,8 +153,10 @@ class NetworkOracle(Oracle):
 
 def _network_identity(network: ReLUNetwork) -> str:
     digest = hashlib.sha256(f"{network.widths} {network.skip is not None} {network.link}".encode())
-    for array in (*network.weights, *network.biases, *(() if network.skip is None else (network.skip,))):
+    for array in (*network.weights, *network.biases, *network.skips.values()):
         digest.update(array.tobytes())
+    if not network.is_chain:
+        digest.update(f"{list(network.skips)}".encode())
     return f"network sha256:{digest.hexdigest()}"
 
 

@@ -318,7 +318,7 @@ DATATYPES: dict[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output of a model: its name, number format, and the shape of one row (None: not told)."""
+    """An input or output of a model: its name, number format, and the shape of one row (None: not given)."""
 
     name: str
     datatype: str
@@ -340,7 +340,7 @@ class InferenceRequest:
         return self.rows.astype(DATATYPES[self.tensor.datatype], copy=False)
 
     def header(self, tensor: dict[str, Any]) -> dict[str, Any]:
-        """The request, with what is said of the tensor besides its name, shape and format."""
+        """The request, with the tensor's parameters besides its name, shape and format."""
         shape = [len(self.rows), *(self.tensor.shape or (self.rows.shape[1],))]
         inputs = [{"name": self.tensor.name, "shape": shape, "datatype": self.tensor.datatype, **tensor}]
         outputs = {} if self.wanted is None else {"outputs": [{"name": self.wanted}]}

@@ -132,7 +132,7 @@ class ReplyPath:
         return cls(text, tuple(steps))
 
     def find(self, data: Any) -> Any:
-        """What is there, or an error that says where the path ends."""
+        """The value there, or an error that says where the path ends."""
         return self._find(data, 0)
 
     def _find(self, data: Any, depth: int) -> Any:

@@ -1,7 +1,7 @@
 """Credentials, sent in one header and hidden everywhere else.
 
 The credential comes from an environment variable. An address is shown without its query and a request without its
-values, since a key may stand in either. What is hidden here stays hidden in names, records, reports and errors.
+values, since a key may be in either. A secret stays hidden in names, records, reports and errors.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SHORTEST_SCRUBBED = 4  # shorter parts, such as a word like 'Key', are no secret
 
 
 def scrub(text: str, hidden: Iterable[str]) -> str:
-    """The text without what is to be hidden, the longest first."""
+    """The text without secrets, the longest first."""
     for part in sorted({part for part in hidden if len(part) >= SHORTEST_SCRUBBED}, key=len, reverse=True):
         text = text.replace(part, HIDDEN)
     return text

@@ -81,7 +81,7 @@ class Server:
         raise self.failure(reply, method, url, rows)
 
     def failure(self, reply: Reply, method: str, url: str, rows: int) -> TargetError:
-        """The error that a reply stands for; all connections keep still if the server asks for it."""
+        """The error behind a reply; all connections keep still if the server asks for it."""
         error = self.scrubbed(failure_of(reply, f"{method} {shown_url(url)}", rows, self._auth_env))
         if isinstance(error, TargetBusy):
             self.pace.hold(error.retry_after)
@@ -144,11 +144,16 @@ class Server:
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as problem:
             error = InvalidInput.about("target", got=f"'{self.shown}' ({problem})", expected="an http or https address")
         except httpx.HTTPError as problem:
-            error = TargetUnavailable(f"target: {where} was cut off ({problem}), expected an answer.")
+            taken = isinstance(problem, httpx.RemoteProtocolError)  # a server that took the call and closed it
+            error = TargetUnavailable(
+                f"target: {where} was cut off ({problem}), expected an answer. If it never answers, "
+                "check dim=, the number of inputs.",
+                replied=taken,
+            )
         raise self.scrubbed(error) from None
 
     def scrubbed(self, error: E) -> E:
-        """The error with the credential taken out of its text, and what is hidden of address and request."""
+        """The error without the credential and the secret parts of address and request."""
         error.args = tuple(self._scrub(part) if isinstance(part, str) else part for part in error.args)
         return error
 
@@ -268,7 +273,7 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
 
 
 def _refused(reply: Reply, said: str, rows: int) -> TargetRefused:
-    """The same request would be refused again; whether it is these rows that are not taken, or any."""
+    """The same request would be refused again; whether it refuses these rows, or any."""
     if reply.status == NOT_FOUND or not rows:
         return TargetRefused(f"target: {said}, expected an answer. Check the address, and the name of the model in it.")
     ranges = ", and the range of inputs that it takes (domain=)" if reply.status in TOO_MUCH_STATUSES else ""

@@ -116,7 +116,7 @@ ONE_BIAS, TWO_BIAS = 0.5, 0.3  # deviation of biases, of a layer's input
 LEAST_RECOVERED = 0.95  # of the networks are recovered; the rest has to be refused
 MOST_ERROR = 1e-8  # of the output's deviation: the largest error of a recovered network
 MOST_OVER_THEOREM = 2.0  # in front of the theorem's expression
-# Two layers: the theorem's polynomial is so large that no number of queries would exceed it. What is asked instead is
+# Two layers: the theorem's polynomial is so large that no number of queries would exceed it. The check instead is
 # that queries grow no faster than parameters, from no more than this many a parameter in the smallest networks on.
 MOST_PER_PARAMETER, MOST_POWER = 20.0, 1.0
 ORTHANT_BOUNDS = (0.0, np.inf)
@@ -181,15 +181,15 @@ def exact_two_layers(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding
     )
     return _exact_finding(
         cells,
-        title="Random networks d-d₁-d₂-1 with d₁ ≤ d, recovered from their answers; the depth is not told",
+        title="Random networks d-d₁-d₂-1 with d₁ ≤ d, recovered from their answers; the depth is unknown",
         claim="A δ-regular network with two hidden layers and d₁ ≤ d is recovered exactly with a number of queries "
         "polynomial in d, d₁, d₂ and log(1/δ).",
         expression="d·d₁²·d₂²",
         cost=_near_parameters(cells),
         notes=(
             EVERYWHERE_NOTE,
-            "The theorem names no polynomial. The proof's largest term is taken: d₁·d₂ hyperplanes, each tested "
-            "against all others with d queries a time, to tell the two layers apart. It is far above what is asked, "
+            "The theorem names no polynomial. This is the proof's largest term: d₁·d₂ hyperplanes, each tested "
+            "against all others with d queries a time, to tell the two layers apart. It is far above the rows asked, "
             "so that the checks compare with the number of parameters.",
         ),
     )

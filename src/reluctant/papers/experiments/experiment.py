@@ -78,7 +78,21 @@ ADVERSARIAL_PAPER = Paper(
     r"Peter L. Bartlett and S{\'e}bastien Bubeck and Yeshwanth Cherapanamjeri",
     NEURIPS,
 )
-PAPERS = (SPAN_PAPER, LEARNING_PAPER, EXTRACTION_PAPER, ADVERSARIAL_PAPER)
+GRADIENTS_PAPER = Paper(
+    "Model Reconstruction from Model Explanations",
+    "Milli, Schmidt, Dragan and Hardt",
+    "FAT* 2019",
+    "Smitha Milli and Ludwig Schmidt and Anca D. Dragan and Moritz Hardt",
+    "Conference on Fairness, Accountability, and Transparency",
+)
+LOGITS_PAPER = Paper(
+    "Stealing Part of a Production Language Model",
+    "Carlini et al.",
+    "ICML 2024",
+    "Nicholas Carlini and Daniel Paleka and Krishnamurthy Dvijotham and others",
+    "International Conference on Machine Learning",
+)
+PAPERS = (SPAN_PAPER, LEARNING_PAPER, EXTRACTION_PAPER, ADVERSARIAL_PAPER, GRADIENTS_PAPER, LOGITS_PAPER)
 
 FEW_DECADES = 2.0  # on an axis: then numbers between the powers of ten are written too
 BETWEEN_POWERS = (1.0, 2.0, 5.0)
@@ -208,7 +222,7 @@ class Finding:
         return write_files(folder, self.name, self.files(**about))
 
     def files(self, **about: Any) -> dict[str, str]:
-        """What is written, by suffix."""
+        """Files to write, by suffix."""
         data = json.dumps({**self.to_dict(), **about}, indent=2, allow_nan=False)
         return dict(zip(FILE_SUFFIXES, (self.svg(), self.table(), data), strict=True))
 
@@ -224,7 +238,7 @@ def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]
 
 
 def _finite_or_none(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
+    """JSON has no infinity: null replaces it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -258,7 +272,7 @@ class Experiment:
 
     @property
     def about(self) -> str:
-        """What is measured, in one line."""
+        """The measurement, in one line."""
         return (self.measure.__doc__ or "").strip().splitlines()[0]
 
     @property

@@ -30,7 +30,7 @@ FLIP_NETWORKS = {100: 200, 200: 200, 500: 200, 1000: 200, 2000: 100, 4000: 40}  
 FLIP_DEPTHS = (2, 3, 4, 5, 6)  # layers of weights
 ASKED_NETWORKS = 3  # networks of each cell that are also flipped by questions alone,
 LARGEST_ASKED_DIM = 1000  # up to so many inputs
-LARGE_DIM = 1000  # inputs from which nearly every network has to flip and the slope is taken
+LARGE_DIM = 1000  # inputs from which nearly every network has to flip and the slope is fitted
 LEAST_FLIPPED = 0.99
 SIZE_SLOPE = (-0.54, -0.46)  # power of d
 RESAMPLES = 200  # for a standard error
@@ -202,7 +202,7 @@ def trained_linearity(
     Arguments:
         hidden: hidden layers of each classifier.
         mnist_folder: also train on MNIST, from this folder.
-        inputs: test images looked at.
+        inputs: number of test images.
         rng: seed of all random choices.
     """
     generator = as_generator(rng)

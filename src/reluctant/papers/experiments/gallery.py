@@ -1,6 +1,6 @@
 """The gallery: one page of experiments, each with claim, picture, table and checks.
 
-A picture from a file stands in the page as it is, so one that could run or load anything is left out.
+A picture from a file goes into the page as it is, so one that could run or load anything is left out.
 """
 
 from __future__ import annotations

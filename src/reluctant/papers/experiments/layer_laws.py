@@ -280,7 +280,7 @@ def _depth_rows(
     more = (
         np.array([_one_network(width, shallow, rng)[0] for _ in range(SHALLOW_NETWORKS)]) if shallow else angles[:, :0]
     )
-    # A wide layer takes each angle of its own, so the mean of the recursion is taken, not that of the mean angle.
+    # A wide layer takes each angle of its own, so this is the mean of the recursion, not that of the mean angle.
     law = _mean_recursion(depths, rng)
     for i, depth in enumerate(depths):
         angle = float(np.concatenate([angles[:, i], more[:, i] if i < len(shallow) else []]).mean())

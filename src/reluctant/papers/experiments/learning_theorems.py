@@ -106,7 +106,7 @@ def learn_bump(*, widths: tuple[float, ...] = BUMP_WIDTHS, networks: int = FAMIL
             Check("fewest queries × width", min(scaled), FEWEST_QUERIES, MOST_QUERIES),
             Check("most queries × width", max(scaled), FEWEST_QUERIES, MOST_QUERIES),
         ),
-        notes=("The theorem's queries are what its proof asks for, constants taken as one: see learn-theorem.",),
+        notes=("The theorem's queries are what its proof asks for, constants set to one: see learn-theorem.",),
     )
 
 
@@ -200,7 +200,7 @@ BumpRuns = dict[float, list[PaperRun]]
 
 THEOREM_WIDTHS = (0.3, 0.1, 0.03, 0.01)
 THEOREM_NETWORKS = 20
-WIDE_BUMP = 0.03  # bumps as wide as this are found, all of them; of narrower ones the share is told
+WIDE_BUMP = 0.03  # bumps as wide as this are found, all of them; of narrower ones, a share
 
 
 def learn_theorem(
@@ -231,7 +231,7 @@ def learn_theorem(
         if wide
         else (),
         notes=(
-            "Constants that the paper leaves open are taken as one. What a coarser grid gives up is the guarantee: a "
+            "Constants that the paper leaves open are set to one. What a coarser grid gives up is the guarantee: a "
             "bump narrower than two intervals may be missed without a trace.",
             f"Found: a square error of at most {size(FOUND, 1)} of the bump's. The narrowest lose digits: steps are "
             "shorter there, and fewer samples fall on them.",

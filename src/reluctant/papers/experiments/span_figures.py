@@ -1,8 +1,8 @@
 """Figures 1 to 3 of the span paper: the rank of gradients, and noise that a network does not see.
 
 Figures 1 and 2 take gradients of the first output at Gaussian inputs, and the paper's rank: singular values above
-1e-5 of the largest. The gradients are taken twice at the same inputs, from the weights and from answers alone.
-Beside them stands what `recover_span` finds. Figure 3 shows images under noise in the null space.
+1e-5 of the largest. The gradients are measured twice at the same inputs, from the weights and from answers alone.
+Beside them is the result of `recover_span`. Figure 3 shows images under noise in the null space.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def span_thin(
             *_by_queries_too(found),
         ),
         notes=(
-            "What is missing at 100 gradients is not missing for lack of rank: many gradients of a thin network are "
+            "Directions missing at 100 gradients are not a lack of rank: many gradients of a thin network are "
             "zero, and with more the median network that is not dead gets there. "
             "Medians over networks that are not dead.",
             CROSSED_NOTE,

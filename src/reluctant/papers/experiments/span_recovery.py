@@ -40,7 +40,7 @@ def span_values(*, hidden: tuple[tuple[int, ...], ...] = HIDDEN, networks: int =
     return Finding(
         title=f"Random networks with {SPAN_DIM} inputs and a first layer of rank {SPAN_RANK}, {networks} of each kind",
         claim="Algorithm 1 finds a subspace of dimension at least k/2 with O(k·n·log k) queries, whatever the depth.",
-        measured=f"{sum(run.right for run in every)} of {len(every)} spans whole (dead networks told as such), the "
+        measured=f"{sum(run.right for run in every)} of {len(every)} spans whole (dead networks named as such), the "
         f"rank not given, with {min(_costs(every)):.2f} to {max(_costs(every)):.2f} times k·n queries and a sine to "
         f"the truth of at most {size(_worst(_of(cells, 'coarse')), 1)} (coarse) or "
         f"{size(_worst(_of(cells, 'fine')), 1)} (fine).",

@@ -148,7 +148,7 @@ def exact_run(
 
 
 MOST_QUERIES = 100_000  # of the exact method alone, which does not know when to stop on a bump
-EXACT, CLOSE = 1e-12, 1e-8  # what is asked for, where digits are left and where neurons cancel
+EXACT, CLOSE = 1e-12, 1e-8  # the goal, where digits are left and where neurons cancel
 NARROWEST_WIDTH, NARROWEST_BUMP = 0.01, 1e-3  # widths that must not be missed, as a rule and with the narrowest family
 
 
@@ -182,7 +182,7 @@ class LearnRun:
 
 
 def family_case(name: str) -> LearnCase:
-    """One of the worst-case families by name, with what is asked of it."""
+    """One of the worst-case families by name, with its limit."""
     eps = CLOSE if name.startswith("clusters") else EXACT
     return LearnCase(name, WORST_CASE[name], eps, NARROWEST_BUMP if name == "bump 0.001" else NARROWEST_WIDTH)
 
@@ -228,7 +228,7 @@ FOUND = 1e-6  # the relative square error up to which a bump counts as found
 
 @dataclass(frozen=True)
 class PaperRun:
-    """One bump: what is known of it, the grid, what it took; the square error is over the bump's own."""
+    """One bump: its parameters, the grid, what it took; the square error is over the bump's own."""
 
     constants: theory.Constants
     grid: learning_algorithms.Grid
@@ -276,7 +276,7 @@ def _bump_error(found: ReLUNetwork, true: ReLUNetwork) -> float:
 
 
 SPAN_DIM, SPAN_RANK = 784, 80  # of the paper's networks
-DEAD_BLOCKS, DEAD_ROWS = 100, 1000  # inputs looked at before a network counts as dead
+DEAD_BLOCKS, DEAD_ROWS = 100, 1000  # inputs tried before a network counts as dead
 
 
 @dataclass(frozen=True)

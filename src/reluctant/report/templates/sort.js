@@ -18,7 +18,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       heading.setAttribute("aria-sort", down ? "descending" : "ascending");
       const order = [...body.rows].sort((a, b) => {
         const [x, y] = [key(a, column), key(b, column)];
-        return x === "" || y === "" || !down ? compare(x, y) : compare(y, x); // what is not known stays last
+        return x === "" || y === "" || !down ? compare(x, y) : compare(y, x); // unknown values stay last
       });
       body.append(...order);
     });

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reluctant.audit.steps.probe_steps import crossings, polylines
 from reluctant.geometry import Frame
-from reluctant.geometry.sections import crossings, polylines
 from reluctant.testing import planted
 
 
