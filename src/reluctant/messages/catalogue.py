@@ -376,7 +376,10 @@ RUNS: Mapping[str, Entry] = {
         "{changed} labels changed when asked for again: their boundary cannot be followed through noise.",
         example={"changed": 3},
     ),
-    "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
+    "labels-flicker": Entry(
+        "Labels flicker near their boundary, over {resolution:.0e} of a typical input: it cannot be followed through noise.",
+        example={"resolution": 1e-3},
+    ),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),
