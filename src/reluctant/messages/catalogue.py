@@ -538,7 +538,7 @@ AUDITS: Mapping[str, Entry] = {
         "The network trained on the answers falls short of a copy. A larger network or more answers may make one."
     ),
     "trained-perhaps-a-copy": Entry(
-        "The network trained on the answers may be close enough to count as a copy: {beside_a_copy}.",
+        "The trained network may count as a copy: {beside_a_copy}.",
         example={"most": 0.012, "allowed": 0.01, "labels": True, "alone": 0.9},
     ),
     "trained-on-fewer-rows": Entry(
