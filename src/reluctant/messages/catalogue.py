@@ -378,7 +378,7 @@ RUNS: Mapping[str, Entry] = {
     ),
     "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
     "boundary-resolution": Entry(
-        "Labels flicker within {resolution:.0e} of a typical input from their boundary: weights are not to be had from it.",
+        "Labels flicker within {resolution:.0e} of a typical input from their boundary: too wide to follow it.",
         example={"resolution": 1e-3},
     ),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
