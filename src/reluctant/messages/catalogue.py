@@ -376,8 +376,9 @@ RUNS: Mapping[str, Entry] = {
         "{changed} labels changed when asked for again: their boundary cannot be followed through noise.",
         example={"changed": 3},
     ),
-    "labels-flicker": Entry(
-        "Labels flicker near their boundary, over {resolution:.0e} of a typical input: it cannot be followed through noise.",
+    "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
+    "boundary-resolution": Entry(
+        "Labels flicker within {resolution:.0e} of a typical input from their boundary: too wide to follow it.",
         example={"resolution": 1e-3},
     ),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
