@@ -43,7 +43,7 @@ def show_progress(oracle: Oracle, *, clock: Callable[[], float] = time.monotonic
 
 @dataclass
 class _Shown:
-    """What is on the screen: the stage, its first row and time, and when it was last drawn."""
+    """The state of the screen: the stage, its first row and time, and when it was last drawn."""
 
     draw: Callable[[str, float | None, bool], None]
     clock: Callable[[], float]
