@@ -158,7 +158,9 @@ def _other_kind(
         if np.median(np.abs(given.sum(axis=2) - total)) <= SAME * size:
             return GradientKind.INTEGRATED
     slopes, which = _single_slopes(oracle, rows, found, rng)
-    return _by_slopes(given[: len(slopes)][:, :, which], slopes, fresh=bool((again != given).any()))
+    fresh = bool((again != given).any())
+    given = (given + again) / 2 if fresh else given  # less noise
+    return _by_slopes(given[: len(slopes)][:, :, which], slopes, fresh=fresh)
 
 
 def _single_slopes(
