@@ -96,17 +96,17 @@ def read_gradients(oracle: Counting, rng: np.random.Generator, scale: float = 1.
     good = _agree(found, rows, moves, change)
     agreeing = int(good.sum())
     if agreeing >= POINTS - MOST_WRONG:
-        uneven = _differ(found.gradients, near.gradients)  # noise, or a smooth function
-        if uneven and _differ(found.gradients[:1], oracle.query_gradients(rows[:1]).gradients):
+        uneven = np.flatnonzero(_differ(found.gradients, near.gradients))[:1]  # noise, a smooth function, or a crease
+        if len(uneven) and _differ(found.gradients[uneven], oracle.query_gradients(rows[uneven]).gradients).any():
             return GradientReading(GradientKind.NOISY, agreeing, POINTS)
         return GradientReading(_digits_of(found, moves, change), agreeing, POINTS)
     return GradientReading(_other_kind(oracle, rows, found, moves, change, rng), agreeing, POINTS)
 
 
-def _differ(one: FloatArray, other: FloatArray) -> bool:
-    """True if gradients of most inputs are not the same to rounding."""
+def _differ(one: FloatArray, other: FloatArray) -> np.ndarray:
+    """Which inputs (n,) have gradients that are not the same to rounding."""
     size, rounding = float(np.abs(one).max()), unit_roundoff(narrowest_format(one))
-    return bool(np.median(np.abs(one - other).max(axis=(1, 2))) > DOUBLE.in_line * rounding * size)
+    return np.asarray(np.abs(one - other).max(axis=(1, 2)) > DOUBLE.in_line * rounding * size)
 
 
 def _digits_of(found: Explained, moves: FloatArray, change: FloatArray) -> GradientKind:
