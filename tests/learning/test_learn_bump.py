@@ -97,7 +97,7 @@ def test_a_bump_with_one_input_is_found(start, width, seed):
     assert relative_square_error(result.network, true, points=20_000) < 1e-20
 
 
-@pytest.mark.parametrize("rng", [1, 2, 5])
+@pytest.mark.parametrize("rng", [1, 3, 5])
 def test_an_error_that_is_everywhere_is_not_said_to_be_narrow(rng):
     """In float32 a few points err by more than their noise explains, and all others by some of it."""
     result = rl.learn(rl.open_oracle(in_float32(planted((10, 16, 1), rng)), dim=10), rng=rng)
