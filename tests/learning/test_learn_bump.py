@@ -106,6 +106,7 @@ def test_an_error_that_is_everywhere_is_not_said_to_be_narrow(rng):
     assert "narrow-missing" not in result.evidence["limits"]
 
 
+@pytest.mark.slow
 def test_a_network_without_anything_narrow_missing_says_nothing_of_it():
     result = rl.learn(rl.open_oracle(WORST_CASE["clusters 1e-07"](0)), eps=1e-8, rng=0)
     assert result.ok
