@@ -33,19 +33,12 @@ settings.load_profile("ci")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files go first, so that all processes end together.
-
-    Branches are counted in the first case of each test of the engine: the others differ in numbers.
-    """
+    """Long files go first, so that all processes end together; what is not about the engine is not counted."""
     place = {folder: number for number, folder in enumerate(LONG_FOLDERS)}
     items.sort(key=lambda item: place.get(_folder(item), len(LONG_FOLDERS)))
-    counted: set[str] = set()
     for item in items:
-        engine = _folder(item) in ENGINE_FOLDERS or item.path.name == LINKS_OF_FILES
-        test = item.nodeid.partition("[")[0]
-        if not engine or test in counted:
+        if _folder(item) not in ENGINE_FOLDERS and item.path.name != LINKS_OF_FILES:
             item.add_marker("no_cover")
-        counted.add(test)
 
 
 def _folder(item: pytest.Item) -> str:
