@@ -150,11 +150,12 @@ def _open_hinges(known: KnownLayers, incoming: IncomingWeights) -> BoolArray:
     """Hinges (H,) whose feature has an open coefficient."""
     open_ = incoming.open_features()
     hinges = np.zeros(known.hinge_count, dtype=bool)
-    last = len(known.layers[-1])
-    hinges[-last:] = open_[:last]
-    if known.layers[-1].undecided.all() and len(known.layers) > 1:
-        before = len(known.layers[-2])
-        hinges[-last - before : -last] = open_[last : last + before]
+    stop, start = known.hinge_count, 0
+    for layer in known.layers[::-1]:  # a layer beside which everything goes on is followed by the one below it
+        hinges[stop - len(layer) : stop] = open_[start : start + len(layer)]
+        stop, start = stop - len(layer), start + len(layer)
+        if not layer.undecided.all():
+            break
     return hinges
 
 
@@ -317,9 +318,8 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
     while not incoming.closed and dry < most_dry:
         if incoming.residual > INCONSISTENT:
             return None
-        walls = _roomiest_walls(
-            _walk_to_walls(asker, known, crease, incoming), failed, most_walls if good else first_walls
-        )
+        most = most_walls if good else first_walls
+        walls = _roomiest_walls(_walk_to_walls(asker, known, crease, incoming, failed, most), failed, most)
         if not len(walls):
             dry += 1
             continue
@@ -335,19 +335,32 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
     return crease if incoming.residual <= INCONSISTENT else None
 
 
-def _walk_to_walls(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> Walls:
-    walks, walk_steps = 24, 30  # side by side, and how far each goes
+def _walk_to_walls(
+    asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights, failed: IntArray, wanted: int
+) -> Walls:
+    """Walls that walks meet, until they are of many more hinges than wanted."""
+    walks, walk_steps, at_once = 24, 30, 5  # side by side; how far each goes; before they are counted
+    to_choose_from = 3  # hinges, for each that is wanted
     starts = incoming.sure_points(known, crease)
     if not len(starts):
         raise StageFailed("creases", "no point of a crease is known well enough to walk from", number=0, limit=1)
-    chosen = starts[asker.rng.integers(len(starts), size=walks)]
-    return find_walls(known, incoming, chosen, walk_steps, asker.scale, asker.rng)[0]
+    places = starts[asker.rng.integers(len(starts), size=walks)]
+    found: list[Walls] = []
+    for _ in range(walk_steps // at_once):
+        walls, places = find_walls(known, incoming, places, at_once, asker.scale, asker.rng)
+        found.append(walls)
+        hinges = np.unique(np.concatenate([part.hinge for part in found]))
+        if (failed[hinges] < FAILURES_AT_A_HINGE).sum() >= to_choose_from * wanted:
+            break
+    return Walls.joined(found)
+
+
+FAILURES_AT_A_HINGE = 3
 
 
 def _roomiest_walls(walls: Walls, failed: IntArray, most: int) -> Walls:
     """The roomiest wall at each hinge, the roomiest of those first."""
-    failures_at_a_hinge = 3
-    walls = walls.chosen(np.flatnonzero(failed[walls.hinge] < failures_at_a_hinge))
+    walls = walls.chosen(np.flatnonzero(failed[walls.hinge] < FAILURES_AT_A_HINGE))
     order = np.argsort(-walls.clearance())
     _, first = np.unique(walls.hinge[order], return_index=True)
     return walls.chosen(order[np.sort(first)][:most])
