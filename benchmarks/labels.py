@@ -4,20 +4,30 @@
     LABELS_SEEDS=3 python -m benchmarks labels                   as many of every kind
     LABELS_ROWS=20-10-1,cancer python -m benchmarks labels       these rows only
     LABELS_FIRST_SEED=920000 python -m benchmarks labels         other networks
+    LABELS_JOBS=16 python -m benchmarks labels                   so many runs at a time
+    LABELS_SECONDS=300 python -m benchmarks labels               CPU seconds that a run may take
 
 The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts
 networks that passed verification and whose boundary is off by more than they say. `equal` is the least share of equal
 labels at 100,000 random inputs. Labels count everything that was
 asked, verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
+
+Trained networks are those of `benchmarks/results/trained-labels.npz`, ten of each kind: sklearn's MLPClassifier with
+random_state 200 to 209, numbers in float32. `python -m benchmarks.labels train` writes the file again.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +37,8 @@ from reluctant.numerics import FloatArray
 
 FIRST_SEED = int(os.environ.get("LABELS_FIRST_SEED", "910000"))
 SEEDS = 10
+SINGLE = "-f32"  # rows whose target computes in float32
+TRAINED = Path(__file__).parent / "results" / "trained-labels.npz"
 
 
 @dataclass(frozen=True)
@@ -54,9 +66,18 @@ def main() -> None:
         f"{'target':<16}{'recovered':>10}{'wrong':>6}{'direction':>11}{'(worst)':>9}{'boundary':>10}{'equal':>10}"
         f"{'over floor':>11}{'(most)':>8}{'labels':>10}{'r/request':>10}{'CPU s':>7}"
     )
-    for name, target in ROWS.items():
-        if name in wanted:
-            show(name, [measured(target(seed), seed) for seed in seeds()])
+    names = [name for name in ROWS if name in wanted]
+    items = [(name, seed) for name in names for seed in seeds()]
+    jobs = int(os.environ.get("LABELS_JOBS", "1"))
+    with get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
+        runs = iter(map(one_run, items) if pool is None else pool.imap(one_run, items, chunksize=1))
+        for name in names:
+            show(name, [next(runs) for _ in seeds()])
+
+
+def one_run(item: tuple[str, int]) -> Run:
+    name, seed = item
+    return measured(ROWS[name](seed), seed, single=name.endswith(SINGLE))
 
 
 def seeds() -> range:
@@ -76,15 +97,31 @@ def balanced(n: int, k: int) -> Callable[[int], ReLUNetwork]:
     return of
 
 
-def cancer(seed: int) -> ReLUNetwork:
-    """A classifier 30-16-1, trained on breast_cancer with standardised inputs."""
-    from sklearn.datasets import load_breast_cancer
+def trained(name: str) -> Callable[[int], ReLUNetwork]:
+    """Classifiers with one hidden layer of sklearn, as they were kept."""
+
+    def of(seed: int) -> ReLUNetwork:
+        with np.load(TRAINED) as kept:
+            parts = [kept[f"{name}/{200 + seed % 10}/{part}"].astype(float) for part in ("w0", "w1", "b0", "b1")]
+        return ReLUNetwork(parts[:2], parts[2:])
+
+    return of
+
+
+def train() -> None:
+    """Train the networks that are kept: standardised inputs for breast_cancer, one common scale for digits."""
+    from sklearn.datasets import load_breast_cancer, load_digits
     from sklearn.neural_network import MLPClassifier
 
-    x, y = load_breast_cancer(return_X_y=True)
-    x = (x - x.mean(axis=0)) / x.std(axis=0)
-    fitted = MLPClassifier((16,), max_iter=400, random_state=seed % 1000, alpha=1e-3).fit(x, y)
-    return ReLUNetwork([w.T for w in fitted.coefs_], fitted.intercepts_)
+    kept: dict[str, Any] = {}
+    for name, load, width, steps in (("cancer", load_breast_cancer, 16, 400), ("digits", load_digits, 32, 200)):
+        x, y = load(return_X_y=True)
+        x = (x - x.mean(axis=0)) / (x.std(axis=0) if name == "cancer" else x.std())
+        for state in range(200, 210):
+            fitted = MLPClassifier((width,), max_iter=steps, random_state=state, alpha=1e-3).fit(x, y)
+            for i, (w, b) in enumerate(zip(fitted.coefs_, fitted.intercepts_, strict=True)):
+                kept |= {f"{name}/{state}/w{i}": w.T.astype(np.float32), f"{name}/{state}/b{i}": b.astype(np.float32)}
+    np.savez_compressed(TRAINED, **kept)
 
 
 def of_classes(n: int, k: int, m: int) -> Callable[[int], ReLUNetwork]:
@@ -100,31 +137,26 @@ def of_classes(n: int, k: int, m: int) -> Callable[[int], ReLUNetwork]:
     return of
 
 
-def digits(seed: int) -> ReLUNetwork:
-    """A classifier 64-32-10, trained on digits with inputs of mean zero and one common scale."""
-    from sklearn.datasets import load_digits
-    from sklearn.neural_network import MLPClassifier
-
-    x, y = load_digits(return_X_y=True)
-    x = (x - x.mean(axis=0)) / x.std()
-    fitted = MLPClassifier((32,), max_iter=200, random_state=seed % 1000, alpha=1e-3).fit(x, y)
-    return ReLUNetwork([w.T for w in fitted.coefs_], fitted.intercepts_)
-
-
-def class_of(network: ReLUNetwork, x: FloatArray) -> FloatArray:
-    values = network(x)
+def class_of(network: ReLUNetwork, x: FloatArray, *, single: bool = False) -> FloatArray:
+    values = in_single(network, x) if single else network(x)
     return np.asarray(values[:, 0] > 0 if network.outputs == 1 else values.argmax(axis=1), dtype=float)
 
 
-def measured(true: ReLUNetwork, seed: int) -> Run:
+def in_single(network: ReLUNetwork, x: FloatArray) -> FloatArray:
+    """Values of one hidden layer, every number in float32."""
+    first, second, *biases = (part.astype(np.float32) for part in (*network.weights, *network.biases))
+    return np.asarray(np.maximum(x.astype(np.float32) @ first.T + biases[0], 0) @ second.T + biases[1])
+
+
+def measured(true: ReLUNetwork, seed: int, *, single: bool) -> Run:
     requests = Counter[str]()
 
     def labels(x: FloatArray) -> FloatArray:
         requests["asked"] += 1
-        return class_of(true, x)
+        return class_of(true, x, single=single)
 
     start = time.process_time()
-    result = rl.extract(labels, dim=true.dim, rng=seed)
+    result = rl.extract(labels, dim=true.dim, rng=seed, seconds=float(os.environ.get("LABELS_SECONDS", "inf")))
     seconds = time.process_time() - start
     found = result.network
     whole = found is not None and found.depth == true.depth
@@ -197,11 +229,13 @@ ROWS: dict[str, Callable[[int], ReLUNetwork]] = {
     "100-32-1": balanced(100, 32),
     "784-32-1": balanced(784, 32),
     "10-30-1": balanced(10, 30),
-    "cancer": cancer,
+    "cancer": trained("cancer"),
     "6-5-3": of_classes(6, 5, 3),
     "20-10-4": of_classes(20, 10, 4),
-    "digits": digits,
+    "digits": trained("digits"),
+    "20-10-1-f32": balanced(20, 10),
+    "cancer-f32": trained("cancer"),
 }
 
 if __name__ == "__main__":
-    main()
+    train() if sys.argv[1:] == ["train"] else main()

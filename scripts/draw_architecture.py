@@ -63,7 +63,7 @@ def modules() -> str:
     said = [(f"`{folder.name}/`", f"{sentence(folder / '__init__.py')}.\n\n", table(folder)) for folder in folders]
     parts = [("The root", "", top), *said]
     return "\n".join(
-        f"### {name}\n\n{words}| module | what is in it |\n|---|---|\n" + "\n".join(rows) + "\n"
+        f"### {name}\n\n{words}| module | content |\n|---|---|\n" + "\n".join(rows) + "\n"
         for name, words, rows in parts
         if rows
     )

@@ -23,7 +23,7 @@ from reluctant.testing.families import bump
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 NOISE = DistanceNoise(near=1e-15, growth=1e-16)
-DOUBLING = 1e-3 * 2.0 ** np.arange(14)  # places looked at on both sides of a point inside a bump
+DOUBLING = 1e-3 * 2.0 ** np.arange(14)  # places sampled on both sides of a point inside a bump
 REACH = 1.6  # of the picture, in units of a typical input
 
 
@@ -33,6 +33,7 @@ def main() -> None:
     draw_search()
     draw_bump()
     draw_jumps()
+    draw_tutorial()
 
 
 def draw_search() -> None:
@@ -97,6 +98,32 @@ def draw_line() -> None:
     axes.spines[["top", "right"]].set_visible(False)
     with matplotlib.rc_context({"svg.hashsalt": "line"}):  # the same file every time
         figure.savefig(IMAGES / "line.svg", metadata={"Date": None})
+
+
+def draw_tutorial() -> None:
+    """The line of the tutorial: answers above, their slope below, a mark at every kink."""
+    network = planted((6, 4, 1), 3)
+    direction = np.random.default_rng(0).standard_normal(6)
+    direction /= np.linalg.norm(direction)
+    t = np.linspace(-6, 6, 2401)
+    answers = network(t[:, None] * direction)[:, 0]
+    kinks = -network.biases[0] / (network.weights[0] @ direction)
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    top, bottom = figure.subplots(2, sharex=True)
+    top.plot(t, answers, linewidth=1.4, color="#3b6ea5")
+    at_kinks = network(kinks[:, None] * direction)[:, 0]
+    top.plot(kinks, at_kinks, "o", markersize=6, color="#b5461c", label="kink: one neuron switches")
+    top.set_ylabel("answer")
+    top.legend(frameon=False)
+    bottom.step(t[:-1], np.diff(answers) / np.diff(t), where="post", linewidth=1.4, color="#3b6ea5")
+    bottom.set_ylabel("slope")
+    bottom.set_xlabel("position t on the line")
+    for part in (top, bottom):
+        part.spines[["top", "right"]].set_visible(False)
+        for kink in kinks:
+            part.axvline(kink, linewidth=0.8, color="#b5461c", alpha=0.5)
+    with matplotlib.rc_context({"svg.hashsalt": "tutorial-kinks"}):
+        figure.savefig(IMAGES / "tutorial-kinks.svg", metadata={"Date": None})
 
 
 def draw_bump() -> None:

@@ -18,7 +18,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write_marked(page: Path, parts: Mapping[str, str], command: str) -> None:
-    """Replace what stands between <!-- results: NAME --> and the end; with --check exit with status 1 if it differs."""
+    """Replace the text between <!-- results: NAME --> and the end; with --check exit with status 1 if it differs."""
     old = new = page.read_text(encoding="utf-8")
     for name, part in parts.items():
         start = f"<!-- results: {name} -->\n"

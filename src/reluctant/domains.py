@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput
 from reluctant.numerics import FloatArray
@@ -67,6 +68,10 @@ class Domain:
     def contains(self, rows: FloatArray) -> bool:
         """True if every row lies inside, the boundary included."""
         return self.is_space or bool((rows >= self.low).all() and (rows <= self.high).all())
+
+    def inside(self, rows: FloatArray) -> NDArray[np.bool_]:
+        """Which rows (n,) lie inside, the boundary included."""
+        return np.asarray(((rows >= self.low) & (rows <= self.high)).all(axis=-1))
 
     def room(self, points: FloatArray, moves: FloatArray) -> FloatArray:
         """How often (n,) each move (n, d) may be made from its point without leaving; infinite in all of space."""

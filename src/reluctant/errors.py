@@ -155,7 +155,7 @@ class TargetError(ReluctantError):
 
 
 class TargetUnavailable(TargetError):
-    """The target raised, dropped the call or was not there: asking again may help. replied: it said that it failed."""
+    """The target raised, dropped the call or was not there: asking again may help. replied: it took the call."""
 
     slug = "target-unavailable"
 

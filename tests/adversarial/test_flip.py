@@ -250,6 +250,13 @@ def test_from_the_origin_the_size_is_absolute():
     assert "a step of 0.5" in str(flip)
 
 
+def test_next_to_the_origin_the_size_is_absolute_too():
+    flip = rl.flip_sign(rl.open_oracle(lambda rows: rows.sum(axis=1) + 1, dim=4), np.full(4, 1e-12))
+    assert flip.ok
+    assert "a step of 0.5" in str(flip)
+    assert "%" not in str(flip)
+
+
 def test_an_input_on_the_boundary():
     flip = rl.flip_sign(rl.open_oracle(lambda x: x[:, :1], dim=4), np.array([0.0, 1.0, 2.0, 3.0]))
     assert flip.outcome is rl.Outcome.ON_BOUNDARY

@@ -22,7 +22,8 @@ SMALL = (
     "audit.md",
     "student.md",
 )  # pages for which any model will do, and any student: a whole audit then takes a second
-SERVED = ("http://host:8080/v2/models/mlp", "https://host/v2/models/mlp")
+SERVED = ("http://host:8080/v2/models/mlp", "https://host/v2/models/mlp", "http://localhost:8080/v2/models/mlp")
+PLAIN = "http://localhost:8000/predict"  # JSON in, JSON out
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,7 @@ def test_examples_run(page: Path, names: dict[str, Any], served: ModelServer, re
     for number, example in enumerate(python_examples(page)):
         for address in SERVED:
             example = example.replace(address, served.url)
+        example = example.replace(PLAIN, served.plain_url)
         if SCHEDULER in example:
             example = example.replace(SCHEDULER, request.getfixturevalue("address").removeprefix("dask://"))
         with undrawn() if page.name in SMALL else nullcontext():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction.attempts import Place, labels_apart
 from reluctant.extraction.from_labels.method import FirstLabels
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.boundary import only_labels
+from reluctant.interface.kinds import IntegerKind, Shape
 from reluctant.networks import ReLUNetwork
 from reluctant.verification.label_check import check_labels
 
@@ -98,7 +102,7 @@ def test_a_curved_boundary_is_an_outcome(value):
     assert result.queries < 20_000
 
 
-def test_labels_of_float32_are_refused():
+def test_labels_of_float32_give_its_own_resolution():
     true = balanced(12, 4, seed=3)
     weights, biases = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
 
@@ -107,8 +111,12 @@ def test_labels_of_float32_are_refused():
         return (hidden @ weights[1].T + biases[1])[:, 0] > 0
 
     result = rl.extract(label, rl.FromLabels(), dim=12, rng=0)
-    assert result.outcome is rl.Outcome.LOW_PRECISION
-    assert result.diagnosis.slug == "labels-flicker"
+    assert result.ok
+    assert result.network.widths == (12, 4, 1)
+    assert 1e-8 < result.evidence["boundary error"] < 3e-6  # its own resolution
+    assert np.median(direction_errors(result.network, true)) < 3e-6
+    x = np.random.default_rng(1).standard_normal((5000, 12))
+    assert np.array_equal(result.network(x)[:, 0] > 0, true(x)[:, 0] > 0)
 
 
 def of_classes(n: int, k: int, m: int, seed: int) -> ReLUNetwork:
@@ -158,11 +166,20 @@ def test_verification_asks_every_pair_of_classes_that_meet():
     assert checks[0].pairs == 3
 
 
-def test_bounds_are_refused():
-    with pytest.raises(rl.ReluctantError, match="all of space") as refused:
-        rl.extract(lambda x: x[:, 0] > 0.1, rl.FromLabels(), dim=6, rng=0, domain=(-1, 1))
-    assert "recover_span" in str(refused.value)  # other methods do not read labels
-    assert "DepthTwo" not in str(refused.value)
+def test_a_network_inside_a_box():
+    true = balanced(12, 4, seed=3)
+    asked = []
+
+    def label(x):
+        asked.append(np.abs(x).max())
+        return true(x)[:, 0] > 0
+
+    result = rl.extract(label, dim=12, rng=0, domain=(-2, 2))
+    assert result.ok
+    assert result.evidence["boundary error"] <= 1e-7
+    assert max(asked) <= 2
+    x = np.random.default_rng(1).uniform(-2, 2, (5000, 12))
+    assert np.array_equal(result.network(x)[:, 0] > 0, true(x)[:, 0] > 0)
 
 
 @pytest.mark.parametrize(("neurons", "widths"), [(0, (12, 1)), (1, (12, 1, 1))])
@@ -235,11 +252,30 @@ def test_many_networks(shape, seed):
     assert np.median(direction_errors(result.network, true)) < 1e-11
 
 
-def test_a_label_that_the_first_inputs_did_not_show_ends_the_attempt():
+def test_a_label_that_the_first_inputs_did_not_show_ends_the_search_in_its_flat():
     inputs = np.eye(4)[:3]
     seen = FirstLabels(inputs, np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]), 1.0, 0.0)
     oracle = rl.open_oracle(lambda x: np.where(x[:, 3] > 0, 7.0, 1.0), dim=4)
     space = seen.space(oracle, 1e-12, np.random.default_rng(0))
     assert space.ask(inputs).tolist() == [[1.0]] * 3
-    with pytest.raises(StageFailed, match="did not show"):
+    with pytest.raises(StageFailed, match="did not show") as new:
         space.ask(np.eye(4))
+    again = seen.with_inputs(new.value.rows, new.value.labels, None)
+    assert again.names.tolist() == [0.0, 1.0, 2.0, 7.0]
+    with pytest.raises(rl.ReluctantError, match="4 different labels"):
+        seen.with_inputs(new.value.rows, new.value.labels, 3)
+
+
+def test_a_class_of_one_input_in_a_thousand():
+    weights, biases = np.eye(6)[[0, 1, 2, 0]] * [[1], [1], [1], [3]], np.array([0, 0, 0, -6.2])
+    result = rl.extract(lambda x: (x @ weights.T + biases).argmax(axis=1), rl.FromLabels(), dim=6, rng=0)
+    assert result.ok
+    assert result.network.widths == (6, 4)
+    assert result.queries < 20_000
+
+
+@pytest.mark.parametrize(("label", "expected"), [(lambda x: 4.0 * x[:, :4].argmax(axis=1), True), (np.round, False)])
+def test_whole_numbers_that_the_first_look_left_open(label, expected):
+    oracle = rl.open_oracle(lambda x: label(x) if expected else np.round(2 * x[:, 0]), dim=6)
+    health = replace(rl.check_health(oracle, rng=0), shape=Shape.PIECEWISE_CONSTANT, integers=IntegerKind.UNDECIDED)
+    assert labels_apart(Place(oracle, health), np.random.default_rng(0)) is expected

@@ -110,6 +110,17 @@ def test_an_audit_of_trees_does_not_speak_of_a_part_or_clipped_inputs() -> None:
     assert not rl.extract(target).ok
 
 
+def test_an_audit_of_trees_asks_for_no_directions() -> None:
+    found = audit(open_oracle(forest(20, 4, 0), dim=DIM), budget=6_000, seconds=2.0, steps=["health", "span"])
+    steps = {step.step: step for step in found.steps}
+    assert steps["span"].queries == 0
+    assert steps["span"].diagnosis.fields["gives"] == "trees"
+    assert "span" in found.verdict.unsettled
+    assert all(
+        remedy.verb != "span" for remedy in rl.extract(open_oracle(forest(20, 4, 0), dim=DIM)).diagnosis.remedies
+    )
+
+
 @pytest.mark.parametrize("slope", [1, 3, 10, 30])
 @pytest.mark.parametrize("units", [2, 6])
 def test_ramps_are_no_steps(slope: int, units: int, seed: int) -> None:

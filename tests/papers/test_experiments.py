@@ -44,11 +44,13 @@ SMALL = {
     "exact-one-layer": {"networks": {(20, 10, 1): 2, (64, 40, 1): 1}},
     "exact-orthant": {"networks": {(10, 20, 1): 2}},
     "exact-two-layers": {"networks": {(10, 10, 10, 1): 1, (20, 10, 20, 1): 1}},
+    "milli-gradients": {"widths": (16, 32, 64), "inputs": (20, 60), "networks": 1},
+    "logit-rank": {"heads": ((20, 8, 60),), "networks": 1},
 }
 # Small versions of these say the same as full ones: nothing in them depends on large numbers.
 TRUE_WHEN_SMALL = (
     "span-noise", "span-values", "span-labels", "learn-bump", "learn-clusters", "learn-theorem", "exact-one-layer",
-    "exact-orthant", "exact-two-layers",
+    "exact-orthant", "exact-two-layers", "milli-gradients", "logit-rank",
 )  # fmt: skip
 
 

@@ -213,7 +213,7 @@ class Flip(Ended):
         if not self.ok:
             return str(self.diagnosis)
         change = self._sign() if self.classes is None else "Class {} becomes class {}".format(*self.classes)
-        if not np.isfinite(self.relative_size):  # from the origin
+        if not self.relative_size <= FARTHEST_SHARE:  # from the origin, or next to it
             return f"{self.outcome.happened} {change} with a step of {self.size:.3g}."
         return (
             f"{self.outcome.happened} {change} with {self.relative_size:.2%} of the input's norm, which is "
@@ -221,6 +221,7 @@ class Flip(Ended):
         )
 
 
+FARTHEST_SHARE = 10.0  # of an input's norm: a longer step has nothing to do with the size of the input
 LEAST_SLOPE = 4.0  # times the noise of a gradient: less counts as none
 
 

@@ -97,6 +97,7 @@ SATURATING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link reads an
 
 ANOTHER_SEED = Remedy("another-seed", "audit", {"rng": None})
 GIVE_DOMAIN = Remedy("give-domain", "audit", {"domain": None})
+GIVE_INPUTS = Remedy("give-inputs", "audit", {"inputs": None})
 MORE_BUDGET = Remedy("more-budget", "audit", {"budget": None})
 READ_LINK = Remedy("read-link", "audit", {"link": None})
 MORE_DIGITS = Remedy("more-digits", "audit", {"precision": "float64"})
@@ -105,10 +106,10 @@ REMEDIES: dict[Outcome, tuple[Remedy, ...]] = {
     Outcome.OUT_OF_BUDGET: (MORE_BUDGET,),
     Outcome.UNVERIFIED: (ANOTHER_SEED,),
     Outcome.SPAN_PARTIAL: (ANOTHER_SEED, GIVE_DOMAIN),
-    Outcome.CONSTANT: (GIVE_DOMAIN,),
+    Outcome.CONSTANT: (GIVE_DOMAIN, GIVE_INPUTS),
     Outcome.ONE_LABEL: (GIVE_DOMAIN,),
     Outcome.NON_FINITE: (GIVE_DOMAIN,),
-    Outcome.OUT_OF_REACH: (GIVE_DOMAIN,),
+    Outcome.OUT_OF_REACH: (GIVE_DOMAIN, GIVE_INPUTS),
     Outcome.NOT_PIECEWISE_LINEAR: (READ_LINK,),
     Outcome.WRONG_LINK: (READ_LINK,),
 }
@@ -223,9 +224,9 @@ def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis
         return Diagnosis(steps_slug(health))
     if refusal is Outcome.CONSTANT:
         return (
-            Diagnosis("same-near", remedies=(GIVE_DOMAIN,))
+            Diagnosis("same-near", remedies=(GIVE_DOMAIN, GIVE_INPUTS))
             if health.varies_far_out
-            else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN,))
+            else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN, GIVE_INPUTS))
         )
     of_a_link = refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
     if of_a_link and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:

@@ -6,7 +6,9 @@ by the user (Ctrl-C), 143 by SIGTERM.
 
 from __future__ import annotations
 
+import codecs
 import sys
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -98,7 +100,7 @@ def _make_app() -> typer.Typer:
         cls=_Commands,
         no_args_is_help=True,
         add_completion=True,
-        help="Look at a ReLU network through its answers alone and get back what it hides. "
+        help="Model extraction for ReLU networks: recover a network from its answers to queries. "
         "For models that you own or may test.",
     )
 
@@ -131,7 +133,23 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _write_any_text() -> None:
-    """Let both streams write "?" for what their encoding lacks (cp1252 has no ≤); files and JSON are not concerned."""
+    """Let both streams write plain letters for what their encoding lacks; files and JSON are not concerned."""
+    codecs.register_error("plain-letters", _in_plain_letters)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="plain-letters")
+
+
+SUPERSCRIPTS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
+PLAIN_LETTERS = str.maketrans(
+    {"→": "->", "≤": "<=", "≥": ">=", "√": "sqrt ", "≈": "~", "−": "-", "–": "-", "⁻": "-", "×": "x", "·": "*"}
+)
+
+
+def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
+    """What an encoding lacks: arrows and signs as ASCII writes them, superscripts after a ^, else "?"."""
+    assert isinstance(error, UnicodeEncodeError)
+    text, start = error.object, error.start
+    raised = text[start] in SUPERSCRIPTS and text[start - 1 : start] not in tuple(SUPERSCRIPTS)
+    lacking = unicodedata.normalize("NFKD", text[start : error.end].translate(PLAIN_LETTERS))
+    return "^" * raised + lacking.encode("ascii", "replace").decode(), error.end

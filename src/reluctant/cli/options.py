@@ -28,8 +28,8 @@ TargetArgument = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="What to ask: a .onnx or .npz file, module:attribute of an importable callable or model, or the address "
-        "of a served model, http://host:port/v2/models/NAME; or a name from reluctant.toml or pyproject.toml.",
+        help="A .onnx or .npz file, module:attribute of an importable callable or model, or the address of a served "
+        "model (http://host:port/v2/models/NAME). Or a name from reluctant.toml or pyproject.toml.",
         autocompletion=target_names,
         show_default=False,
     ),

@@ -30,7 +30,7 @@ from reluctant.errors import (
     TargetError,
 )
 from reluctant.extraction.affine import Affine
-from reluctant.extraction.any_depth import AnyDepth, DeepInBox
+from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
@@ -50,7 +50,7 @@ from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
-from reluctant.interface.kinds import Shape
+from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.noise import refuse_labels
 from reluctant.interface.prospects import (
     answers_labels,
@@ -63,8 +63,15 @@ from reluctant.interface.prospects import (
     shows_too_little,
     too_few_digits,
 )
-from reluctant.interface.reach import clipped_range, is_rounded_inside, larger, readable_box, smaller, unsaturated_box
-from reluctant.interface.reading import find_link
+from reluctant.interface.reach import (
+    clipped_range,
+    find_link,
+    is_rounded_inside,
+    larger,
+    readable_box,
+    smaller,
+    unsaturated_box,
+)
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
@@ -125,7 +132,7 @@ def extract(
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
-                fix=INSIDE_FROM_LABELS if isinstance(method, FromLabels) else INSIDE,
+                fix=INSIDE,
             )  # fmt: skip
         target, units = in_units(opened)
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
@@ -135,10 +142,8 @@ def extract(
 
 
 INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
-INSIDE_FROM_LABELS = (
-    "Leave the domain out if the target answers everywhere. Inside it, rl.recover_span reads the span from labels."
-)
 HEALTH_LINES = 4
+HIDDEN_SHARE = 0.7  # of a neuron's crossings of lines, where units that are off hide the others
 WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
 
 Ending: TypeAlias = tuple[Outcome, ReLUNetwork | None]
@@ -220,7 +225,7 @@ class Extraction:
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
-        if self.method is None and (answers_labels(place.health, place.oracle.facts) or labels_apart(place, self.rng)):
+        if self.method is None and (answers_labels(place.health) or labels_apart(place, self.rng)):
             self.method = FromLabels()
         if isinstance(self.method, FromLabels):
             return self.try_methods(place, attempts, few_digits=False)
@@ -402,7 +407,8 @@ class Extraction:
             if kinds.one_layer:
                 yield DepthTwo()
             yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
-        yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
+        yield AnyDepth()  # a line may show no crease that bends, of layers that do
+        yield from repeat(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE)))
 
     def methods_in_own_box(self) -> Iterator[Method]:
         """One hidden layer again, unless creases bend; then several. A box of the user's own allows one alone."""
@@ -637,13 +643,22 @@ IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LA
 
 
 def labels_apart(place: Place, rng: np.random.Generator) -> bool:
-    """True if whole numbers that did not change along a few lines are a few labels at other inputs. Cost: 64 rows."""
-    inputs, most_labels = 64, 16
-    if place.health.shape is not Shape.CONSTANT or not place.oracle.facts.domain.is_space or place.oracle.outputs > 1:
+    """True if whole numbers are labels where the first look left it open.
+
+    They did not change along a few lines, and are a few labels at other inputs; or the first paths between them did not
+    tell labels from rounded values. Cost: 64 rows, and 240 for each time that paths are searched again.
+    """
+    inputs, most_labels, tries, health, oracle = 64, 16, 3, place.health, place.oracle
+    open_ = health.shape is Shape.PIECEWISE_CONSTANT and health.integers is IntegerKind.UNDECIDED
+    if not (open_ or health.shape is Shape.CONSTANT) or oracle.outputs > 1:
         return False
-    with place.oracle.stage("look"):
-        answers = place.oracle.query(rng.standard_normal((inputs, place.oracle.dim)))
-    return 1 < len(np.unique(answers)) <= most_labels and are_whole_numbers(answers)
+    with oracle.stage("look"):
+        rows = oracle.facts.domain.sample(rng, inputs, oracle.dim)
+        answers = oracle.query(rows)
+        if not (1 < len(np.unique(answers)) <= most_labels and are_whole_numbers(answers)):
+            return False
+        kinds = (classify_integers(oracle.query, rows, answers, rng) for _ in range(tries))
+        return not open_ or any(kind in (None, IntegerKind.LABELS) for kind in kinds)
 
 
 def evidence_of_clipping(

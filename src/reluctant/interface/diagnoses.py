@@ -13,6 +13,7 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import (
     FLOAT64,
     GIVE_DOMAIN,
+    GIVE_INPUTS,
     SPAN_FROM_LABELS,
     TRAIN,
     TRAIN_AS_ANSWERED,
@@ -43,7 +44,10 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     curved, noisy = refusal is Outcome.NOT_PIECEWISE_LINEAR, refusal is Outcome.TOO_NOISY
     in_steps, no_number = refusal is Outcome.PIECEWISE_CONSTANT, refusal is Outcome.NON_FINITE
     table: tuple[tuple[bool, Callable[[], Diagnosis]], ...] = (
-        (refusal is Outcome.CONSTANT and found.varies_far_out, lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN,))),
+        (
+            refusal is Outcome.CONSTANT and found.varies_far_out,
+            lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN, GIVE_INPUTS)),
+        ),
         (curved and raw is not None, lambda: _curved_behind(found)),
         ((curved or noisy) and found.are_of_a_link, lambda: _of_a_link(found)),
         (curved and found.may_be_sigmoids and not found.curved_odds, lambda: _may_be_sigmoid(found)),
@@ -104,9 +108,9 @@ def hidden_structure(found: Interface) -> Diagnosis:
 
 
 def what_is_left(found: Interface) -> tuple[Remedy, ...]:
-    """What to try with answers that no exact method reads; labels of noisy answers flicker."""
+    """What to try with answers that no exact method reads; labels of noisy answers flicker, trees have no span."""
     train = TRAIN if found.raw is None else TRAIN_WITHOUT_LINK
-    return (train, SPAN_FROM_LABELS) if found.deterministic else (train,)
+    return (train, SPAN_FROM_LABELS) if found.deterministic and not found.trees else (train,)
 
 
 def digits_limit(found: Interface) -> dict[str, Any]:

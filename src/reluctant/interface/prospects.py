@@ -19,10 +19,10 @@ VERIFIABLE = 1e-6  # of the output's deviation: an exact network must be verifia
 WOULD_REFUSE = Diagnosis("would-refuse")
 
 
-def answers_labels(health: Interface, facts: Facts) -> bool:
+def answers_labels(health: Interface) -> bool:
     """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
     clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
-    return clear and health.shape is Shape.PIECEWISE_CONSTANT and facts.domain.is_space
+    return clear and health.shape is Shape.PIECEWISE_CONSTANT
 
 
 def exact_refusal(health: Interface) -> Outcome | None:
@@ -92,7 +92,7 @@ def extraction_prospects(health: Interface, facts: Facts) -> tuple[Diagnosis, ..
     noisy = health.raw is not None and not health.deterministic and health.refusal is None
     if saturates(health, facts) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
         return _inside_a_box(health)
-    if answers_labels(health, facts):
+    if answers_labels(health):
         return (Diagnosis("from-labels"),)
     if health.refusal is not None:
         return ()

@@ -34,6 +34,7 @@ TRAIN_AS_ANSWERED = Remedy("train", "train", {"link": "identity", "percent": Fal
 SPAN_FROM_LABELS = Remedy("span-from-labels", "span", {"labels": True})
 FLOAT64 = Remedy("more-digits", "open", {"precision": "float64"})
 GIVE_DOMAIN = Remedy("give-domain", "open", {"domain": None})
+GIVE_INPUTS = Remedy("give-inputs", "open", {"inputs": None})
 TARGET = {"what": "target"}  # or the network in its place
 
 OUTCOMES: Mapping[str, Entry] = {
@@ -100,7 +101,7 @@ OUTCOMES: Mapping[str, Entry] = {
     "constant": Entry(
         "The target gave the same answer everywhere it was asked.",
         "Its inputs may belong to another range.",
-        remedies=(GIVE_DOMAIN,),
+        remedies=(GIVE_DOMAIN, GIVE_INPUTS),
     ),
     "not-piecewise-linear": Entry(
         "The answers are curved at small scale, as probabilities are: they are not the values of a ReLU network.",
@@ -127,7 +128,7 @@ OUTCOMES: Mapping[str, Entry] = {
         "The method looks far from the origin, and there the target gives no answers that it can read{saturation}.",
         "The range of its inputs may end before, its answers may saturate, or it may leave some out.",
         "Behind a link, `extract` looks inside a box in which answers do not saturate, if they have all their digits.",
-        (TRAIN_WITHOUT_LINK, GIVE_DOMAIN, SPAN_FROM_LABELS),
+        (TRAIN_WITHOUT_LINK, GIVE_DOMAIN, GIVE_INPUTS, SPAN_FROM_LABELS),
     ),
     "too-noisy": Entry(
         "The answers are too noisy or too coarse to show structure, or labels change when asked for again.",
@@ -376,6 +377,10 @@ RUNS: Mapping[str, Entry] = {
         example={"changed": 3},
     ),
     "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
+    "boundary-resolution": Entry(
+        "Labels flicker within {resolution:.0e} of a typical input from their boundary: too wide to follow it.",
+        example={"resolution": 1e-3},
+    ),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),
@@ -475,7 +480,7 @@ RUNS: Mapping[str, Entry] = {
         example={"share": 0.01, "weakest": 1e-9},
     ),
     "missed-label-direction": Entry(
-        "A region of another label could be missing that holds less than {region:.1%} of such inputs; so could a "
+        "A region of another label could be missing that holds less than {region:.1%} of such inputs. So could a "
         "direction that matters on less than {boundary:.0%} of the boundary, or is less than {weakest:.0e} of its "
         "normals.",
         example={"region": 0.003, "boundary": 0.05, "weakest": 1e-6},
@@ -533,7 +538,7 @@ AUDITS: Mapping[str, Entry] = {
         "The network trained on the answers falls short of a copy. A larger network or more answers may make one."
     ),
     "trained-perhaps-a-copy": Entry(
-        "The network trained on the answers may be close enough to count as a copy: {beside_a_copy}.",
+        "The trained network may count as a copy: {beside_a_copy}.",
         example={"most": 0.012, "allowed": 0.01, "labels": True, "alone": 0.9},
     ),
     "trained-on-fewer-rows": Entry(
@@ -770,6 +775,7 @@ PURPOSES: Mapping[str, str] = {
     "other-link": "Give the link that the target has, or none if it answers values or labels: {call}.",
     "more-digits": "Open the model in float64: {call}.",
     "give-domain": "Give the range of inputs that the target expects: {call}.",
+    "give-inputs": "Or give rows of the kind it is for, so that it is asked where they are, in their units: {call}.",
     "divide-by-input": "Divide by the inputs: {call}.",
     "fewer-rows": "If it takes only so many rows at once, say so: {call}.",
     "train": "Train a network on the answers: {call}.",

@@ -41,9 +41,9 @@ ERRORS: Mapping[str, str] = {
         "the node that does not fit. Any model that onnxruntime runs can still be opened as an oracle."
     ),
     "unusable-engine": (
-        "The engine (`engine=`) cannot do the work: nobody answers at the address, there are no workers, this "
-        "library is missing there or has another version, or the target cannot go to the workers (pickle cannot "
-        "carry it, it keeps an account of its own, or it adds noise that every worker would draw alike). Nothing "
+        "The engine (`engine=`) cannot do the work. Nobody answers at the address, there are no workers, or this "
+        "library is missing there or has another version. Or the target cannot go to the workers: pickle cannot "
+        "carry it, it keeps its own account, or every worker would draw the same noise. Nothing "
         "was asked. Start a scheduler and workers with the same version of this library; name a target that "
         "cannot be sent as `module:attribute`, or save it to a file. [A cluster](scale.md) says how. In a sweep: "
         "a piece cannot be sent, workers cannot open it, or it was given up after its workers died."
@@ -64,7 +64,7 @@ ERRORS: Mapping[str, str] = {
     "target-busy": (
         "The target took nothing: it answered 429 or 503, or could not be reached. Such rows are not counted as "
         "sent. Requests are repeated with growing pauses, and not before the time the server names "
-        "(`Retry-After`); this error means that all `retries` were used up, or that the server asks for more than "
+        "(`Retry-After`). This error means that all `retries` failed, or that the server asks for more than "
         "ten minutes. Ask more slowly (`rate=`, `connections=1`), and give a transcript: what was answered is "
         "kept."
     ),
@@ -92,8 +92,8 @@ ERRORS: Mapping[str, str] = {
         "exactly 0 or 1 does this."
     ),
     "link-mismatch": (
-        "The answers are not what the link says: values or labels where probabilities were expected, numbers "
-        "beyond 1 where a tanh was named, or several probabilities that sum to one where a sigmoid was named. "
+        "The answers contradict the link. They are values or labels instead of probabilities, exceed 1 behind a "
+        "tanh, or sum to one behind a sigmoid. "
         'Give the link that the target has (`link="softmax"`, `"sigmoid"`, `"tanh"`), or none if it answers '
         "values or labels. Percentages need `percent=True` besides."
     ),

@@ -2,8 +2,11 @@
 
 A last layer maps h hidden values to m outputs, so answers lie in an affine space of at most h dimensions. With m > h
 its rank is the width of the last hidden layer, and its basis is the last matrix up to a square factor (Carlini et al.,
-2024, for language models). Rows are asked until 16 of them bring no direction. Probabilities and log-probabilities
-are read as log-ratios first.
+2024, for language models). Probabilities and log-probabilities are read as log-ratios first.
+
+How many rows must bring no direction depends on the layers. Far out, f(x) - f(-x) of one hidden layer is linear in x,
+and each neuron is on at x or at -x: 16 rows are enough. Of several layers, neurons of the last one may be on at few
+inputs, and only more rows show them.
 """
 
 from __future__ import annotations
@@ -27,8 +30,12 @@ from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Ended, Outcome, Run
 from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_MARGIN
 
-FIRST_ROWS, MORE_ROWS, QUIET_ROWS = 8, 2, 16  # asked at first, then, and as many that bring nothing end the search
-FAR_OUT = 32.0  # scale of inputs: there hidden neurons are on or off whatever their biases
+FIRST_ROWS, MORE_ROWS, MORE_AT_ONCE = 8, 2, 16  # asked at first, then, and where many must bring nothing
+QUIET_ROWS = 16  # of one hidden layer: as many that bring nothing end the search
+MISSED_SHARE = 0.005  # of inputs that a direction shows at: of several layers, rarer ones may be missed
+FAR_OUT, NEAR = 32.0, 2.0  # scales of inputs: far out, hidden neurons are on or off whatever their biases
+FARTHEST = 2.0**20  # scale at which biases do not matter at all
+ODD = 1e-3  # of the answers: what f(x) - f(-x) of one hidden layer may miss being linear by
 NEARER = 8.0  # times, where probabilities saturate
 MOST_UNREADABLE = 64  # rows in all that saturate
 ROUNDINGS_INSIDE = 16.0  # of an answer: sums inside a network round too
@@ -96,7 +103,7 @@ def output_space(
     oracle: Target,
     *,
     rng: Rng = 0,
-    quiet: int = QUIET_ROWS,
+    quiet: int | None = None,
     seconds: float | None = None,
     **opening: Unpack[InputsKeywords],
 ) -> OutputSpace:
@@ -105,17 +112,18 @@ def output_space(
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         rng: seed of all random choices.
-        quiet: rows in a row that bring no direction and end the search. More of them find neurons that are rarely on.
+        quiet: rows in a row that bring no direction and end the search. None takes 16 of one hidden layer in all of
+            space, and as many of others as leave directions that show at 0.5 % of inputs no hiding place: 600.
         seconds: processor time; what was found until then is kept. No limit without it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     Cost: rank + quiet + 4 rows; more where hidden neurons are rarely on, or probabilities saturate.
     """
-    if not isinstance(quiet, int | np.integer) or isinstance(quiet, bool) or quiet < 1:
-        raise InvalidInput.about("quiet", got=repr(quiet), expected="a whole number of rows, at least 1")
+    if quiet is not None and (not isinstance(quiet, int | np.integer) or isinstance(quiet, bool) or quiet < 1):
+        raise InvalidInput.about("quiet", got=repr(quiet), expected="a whole number of rows, at least 1, or None")
     with opened_target(oracle, opening, seconds) as opened:
         run = Run[FloatArray].begin(opened, "output space", rng, np.empty((0, opened.outputs)))
-        search = _AnswerSpace(opened, as_generator(rng), int(quiet))
+        search = _AnswerSpace(opened, as_generator(rng), None if quiet is None else int(quiet))
 
         def cut_short(outcome: Outcome) -> OutputSpace:
             return search.result(outcome, run)
@@ -126,12 +134,14 @@ def output_space(
 class _AnswerSpace:
     """The answers so far, and how well each row is known."""
 
-    def __init__(self, oracle: Counting, rng: np.random.Generator, quiet: int) -> None:
-        self.oracle, self.rng, self.quiet = oracle, rng, quiet
+    def __init__(self, oracle: Counting, rng: np.random.Generator, quiet: int | None) -> None:
+        self.oracle, self.rng, self.wanted = oracle, rng, quiet
+        self.one_layer = False
         self.link: AnswerLink | None = None
         self.scale, self.unreadable = FAR_OUT, 0
         self.values, self.sd = np.empty((0, oracle.outputs)), np.empty(0)
         self.products = np.empty((0, 0))  # of answers with each other
+        self.space: FloatArray | None = None  # directions of all answers, while rows bring nothing
         self.fresh = 0.0  # noise between two answers to one row
 
     def go(self) -> Outcome:
@@ -142,10 +152,19 @@ class _AnswerSpace:
             while rank < self.outputs and len(self.values) - since < self.quiet:
                 if self.unreadable > MOST_UNREADABLE:
                     return Outcome.OUT_OF_REACH
-                self.ask(MORE_ROWS)
-                now = self.rank()
+                count = MORE_AT_ONCE if self.quiet > QUIET_ROWS and len(self.values) > 2 * rank else MORE_ROWS
+                before = len(self.values)
+                self.ask(self.drawn(count))
+                now = rank if before - since >= QUIET_ROWS and not self.brings_more(before) else self.rank()
                 rank, since = (now, len(self.values)) if now > rank else (rank, since)
         return Outcome.OUTPUT_SPACE
+
+    @property
+    def quiet(self) -> int:
+        """How many rows that bring nothing end the search."""
+        if self.wanted is not None:
+            return self.wanted
+        return QUIET_ROWS if self.one_layer else int(np.ceil(RULE_OF_THREE / MISSED_SHARE))
 
     @property
     def outputs(self) -> int:
@@ -154,19 +173,37 @@ class _AnswerSpace:
 
     def begin(self) -> None:
         """The first rows, one of them twice; answers that add up to one are read as log-ratios from then on."""
-        rows = self.drawn(FIRST_ROWS)
+        facts = self.oracle.facts
+        rows = self.drawn(MORE_ROWS)
         with raw_answers(self.oracle) as raw:
             values = self.oracle.answer(np.concatenate([rows, rows[:1]]))
         given = raw[0] if raw else values
         link = _link_of(values) if self.oracle.unread else None
         if link is not None:
-            facts = self.oracle.facts
             self.oracle = Counting(Linked(self.oracle.inner, link), self.oracle.ledger, facts.domain, facts.samples)
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = UNDO_LINK[link](values)
             self.link, self.values = link, np.empty((0, values.shape[1]))
-        self.fresh = float(np.nan_to_num(np.abs(values[-1] - values[0])).max())
+        with np.errstate(invalid="ignore"):
+            self.fresh = float(np.nan_to_num(np.abs(values[-1] - values[0])).max())
         self.take(values[:-1], given[:-1])
+        if facts.domain.is_space and facts.samples is None and link_of(self.oracle) not in PROBABILITY_LINKS:
+            self.one_layer = self.is_odd(self.ask(self.opposite()))
+        else:
+            self.ask(self.drawn(FIRST_ROWS - MORE_ROWS))
+
+    def opposite(self) -> FloatArray:
+        """Two inputs very far out and their sum (3, d), and the opposite of all three."""
+        one, two = FARTHEST * self.rng.standard_normal((2, self.oracle.dim))
+        return np.array([one, two, one + two, -one, -two, -one - two])
+
+    @staticmethod
+    def is_odd(values: FloatArray) -> bool:
+        """True if f(x) - f(-x) is linear in x, by answers (6, m) to `opposite`."""
+        with np.errstate(invalid="ignore"):
+            change = values[:3] - values[3:]
+            off = np.abs(change[0] + change[1] - change[2]).max()
+        return bool(np.isfinite(change).all() and off <= ODD * np.abs(change).max())
 
     def drawn(self, count: int) -> FloatArray:
         """Random inputs, or like those the target is for."""
@@ -174,15 +211,18 @@ class _AnswerSpace:
         if facts.samples is not None:
             return facts.samples[self.rng.integers(len(facts.samples), size=count)]
         half = facts.domain.sample(self.rng, count // 2, facts.dim, self.scale)
+        if count > MORE_ROWS and not self.one_layer:  # some neurons are rarely on far out, but not nearer
+            half[1::2] *= NEAR / FAR_OUT
         if facts.domain.is_space:  # a neuron that is off at one of them is more often on at the other
             return np.concatenate([half, -half])
         return np.concatenate([half, facts.domain.sample(self.rng, count // 2, facts.dim, self.scale)])
 
-    def ask(self, count: int) -> None:
-        """So many more rows."""
+    def ask(self, rows: FloatArray) -> FloatArray:
+        """These rows too, and what they are answered."""
         with raw_answers(self.oracle) as raw:
-            values = self.oracle.answer(self.drawn(count))
+            values = self.oracle.answer(rows)
         self.take(values, raw[0] if raw else values)
+        return values
 
     def take(self, values: FloatArray, given: FloatArray) -> None:
         """Keep the rows that can be read, and their noise."""
@@ -202,6 +242,21 @@ class _AnswerSpace:
         sd = np.hypot(written, np.maximum(rounded, self.fresh))
         self.values, self.sd = np.concatenate([self.values, values]), np.concatenate([self.sd, sd])
         self.products = np.block([[self.products, self.values[: -len(values)] @ values.T], [values @ self.values.T]])
+
+    def brings_more(self, before: int) -> bool:
+        """False if all answers but the first so many surely lie in the space of those."""
+        first, rest, weights, noise = self.weighted()
+        old = rest < before
+        if first >= before:
+            return True
+        rows = weights[:, None] * (self.values[rest] - self.values[first])
+        if self.space is None:
+            _, sizes, right = np.linalg.svd(rows[old], full_matrices=False)
+            self.space = right[sizes > self.limit(rows[old].shape, noise)]
+        left = rows[~old] - (rows[~old] @ self.space.T) @ self.space
+        more = bool(np.linalg.norm(left, axis=1).max(initial=0.0) > self.limit((1, self.outputs), noise))
+        self.space = None if more else self.space
+        return more
 
     def weighted(self) -> tuple[int, IntArray, FloatArray, float]:
         """The smallest answer, all others, one over the size of each, and the noise of an entry then."""

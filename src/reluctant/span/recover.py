@@ -23,8 +23,7 @@ from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import digits_noise
-from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
-from reluctant.interface.reading import find_link
+from reluctant.interface.reach import FARTHEST, find_link, smaller, unsaturated_box
 from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator

@@ -189,13 +189,15 @@ def check_labels(
     Cost: about 4 rows a boundary point and 2 an input.
     """
     before, part, each_pair = oracle.queries, 4, 2
-    steps = [step for step in LADDER if step >= finest]
+    own = [4 * finest, finest] if finest > LADDER[-1] else []
+    steps = sorted([step for step in LADDER if step > finest] + own, reverse=True)
     with oracle.stage("verify"):
-        rows = np.concatenate([draw(inputs), 3 * draw(inputs)])
+        far = 3.0 if oracle.facts.domain.is_space else 1.0
+        rows = np.concatenate([draw(inputs), far * draw(inputs)])
         decided = _clear_of_boundary(network, rows, steps[-1] * size)
         wrong_inputs = int((label_of(oracle.query(rows[decided])) != classes(network, rows[decided])).sum())
         boundary = others = PredictedBoundary.none(network)
-        for scale in (1.0, 3.0):
+        for scale in (1.0, far):
             first, second = scale * draw(8 * points), scale * draw(8 * points)
             found = PredictedBoundary.between(network, first, second)
             boundary += found[np.arange(len(found))[:points]]
@@ -203,7 +205,7 @@ def check_labels(
         random_points = len(boundary)  # other points are chosen, and say nothing of shares
         boundary += others
         near, untested = beside_creases(network, draw, 1e-2 * size, pairs=16)
-        boundary += near
+        boundary += near[np.flatnonzero(oracle.facts.domain.inside(near.points))]
         error, wrong, seen = np.inf, 0, np.zeros(len(boundary), dtype=bool)
         for step in reversed(steps):
             off, seen = _wrong_beside(oracle, boundary, step * size, label_of)
@@ -250,7 +252,7 @@ def _wrong_beside(
     wrong, seen = np.zeros(len(boundary), dtype=bool), np.ones(len(boundary), dtype=bool)
     for side in (step, -step):
         rows = boundary.points + side * boundary.normals
-        clear = _clear_of_boundary(boundary.network, rows, step / 2)
+        clear = _clear_of_boundary(boundary.network, rows, step / 2) & oracle.facts.domain.inside(rows)
         asked = np.flatnonzero(clear)
         if len(asked):
             wrong[asked] |= label_of(oracle.query(rows[asked])) != classes(boundary.network, rows[asked])

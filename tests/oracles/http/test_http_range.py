@@ -152,6 +152,17 @@ def test_a_target_that_never_answered_is_not_waited_for_again(pauses: list[float
         assert server.questions == 1 + RETRIES_IF_THE_SAME + 2
 
 
+def test_a_target_that_drops_every_call_is_given_up_soon(pauses: list[float]) -> None:
+    """As a wrong number of inputs does to a small server: it takes the call, fails and closes the connection."""
+    with (
+        ModelServer(NETWORK, 6, outputs=2, faults=lambda i: Fault.DROP) as server,
+        asked(server) as oracle,
+        pytest.raises(TargetUnavailable, match="check dim="),
+    ):
+        oracle.query(NEAR)
+    assert len(pauses) == RETRIES_IF_THE_SAME
+
+
 def test_the_wait_is_told_from_the_second_failure_on(caplog: pytest.LogCaptureFixture) -> None:
     with serve(Fault.DROP) as server, asked(server) as oracle:
         oracle.query(NEAR)

@@ -1,6 +1,4 @@
-"""Steps that probe some inputs: the smallest flip, local linearity, and pictures: sections of a network by a line or
-a plane, where its creases cross them, and the errors of a copy.
-"""
+"""Steps that probe some inputs: the smallest flip, local linearity, sections by a line and a plane, a copy's errors."""
 
 from __future__ import annotations
 

@@ -53,10 +53,10 @@ def estimate(
     beyond all of them. Where nothing was measured there is no number, and exit status 1. Measured networks have random
     weights; trained ones may need another attempt.
 
-    784-128-1 has 784 inputs, 128 hidden neurons and one output. decimals=3 is a float64 model that rounds its answers,
-    float32,decimals=3 a float32 model that does, as most served ones are. noise=1e-4 is noise of that part of the
-    output's deviation. labels give the directions that change a label, and no copy. Probabilities (--link softmax)
-    have no estimate.
+    The shape 784-128-1 has 784 inputs, 128 hidden neurons and one output. The precision decimals=3 is a float64 model
+    that rounds its answers; float32,decimals=3 is a float32 model that rounds, as most served ones do. With noise=1e-4
+    the noise is that part of the output's deviation. With labels the estimate covers the directions that change a
+    label, not a copy. Probabilities (--link softmax) have no estimate.
 
     Example: reluctant estimate 784-128-1 --rate 200 --price 0.5
 

@@ -9,6 +9,7 @@ is determined.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -61,13 +62,20 @@ def find_walls(
     steps: int,
     scale: float,
     rng: np.random.Generator,
+    enough: Callable[[IntArray], bool] | None = None,
 ) -> tuple[Walls, FloatArray]:
-    """Walk from each start on the known part of the crease and collect the walls met; also where the walks end."""
-    found, x = [], starts
+    """Walk from each start on the known part of the crease and collect the walls met; also where the walks end.
+
+    enough: True if walls at these hinges are; then the walks end early.
+    """
+    found, x, met = [], starts, np.empty(0, dtype=np.intp)
     for _ in range(steps):
         step = _WalkStep.aim(known, incoming, x, scale, rng)
         walls, x = step.go(known, incoming, x, scale, rng)
         found.append(walls)
+        met = np.concatenate([met, walls.hinge])
+        if enough is not None and enough(met):
+            break
     return Walls.joined(found), x
 
 
@@ -315,7 +323,7 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
 
     Cost: about 12 rows for each coefficient that the start leaves open.
     """
-    first_walls, most_walls = 3, 8  # asked in a round: few until one was crossed
+    first_walls, most_walls = 4, 8  # asked in a round: few until one was crossed
     failures_first = 4  # walls not crossed before any is: a crease of a deeper layer, or one that cannot be seen
     failures_per_success = 0.5
     most_dry = 2  # walks in a row that find no new wall
@@ -342,27 +350,27 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
     return crease if incoming.residual <= INCONSISTENT else None
 
 
+FAILURES_AT_A_HINGE = 3  # then it is let be
+
+
 def _walk_to_walls(
-    asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights, failed: IntArray, wanted: int
+    asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights, failed: IntArray, most: int
 ) -> Walls:
-    """Walls that walks meet, until they are of many more hinges than wanted."""
-    walks, walk_steps, at_once = 24, 30, 5  # side by side; how far each goes; before they are counted
-    to_choose_from = 3  # hinges, for each that is wanted
+    """Walls at more hinges than will be asked, so that there is a choice of roomy ones."""
+    walks, walk_steps = 48, 16  # side by side, and how far each goes
+    walls_each, many_walls = 4, 12  # for each that is asked: enough at so many hinges, or at however few
     starts = incoming.sure_points(known, crease)
     if not len(starts):
         raise StageFailed("creases", "no point of a crease is known well enough to walk from", number=0, limit=1)
-    places = starts[asker.rng.integers(len(starts), size=walks)]
-    found: list[Walls] = []
-    for _ in range(walk_steps // at_once):
-        walls, places = find_walls(known, incoming, places, at_once, asker.scale, asker.rng)
-        found.append(walls)
-        hinges = np.unique(np.concatenate([part.hinge for part in found]))
-        if (failed[hinges] < FAILURES_AT_A_HINGE).sum() >= to_choose_from * wanted:
-            break
-    return Walls.joined(found)
+    chosen = starts[asker.rng.integers(len(starts), size=walks)]
 
+    def enough(hinges: IntArray) -> bool:
+        usable = hinges[failed[hinges] < FAILURES_AT_A_HINGE]
+        if len(usable) >= many_walls * most:
+            return True
+        return len(usable) >= walls_each * most and len(np.unique(usable)) >= most
 
-FAILURES_AT_A_HINGE = 3
+    return find_walls(known, incoming, chosen, walk_steps, asker.scale, asker.rng, enough)[0]
 
 
 def _roomiest_walls(walls: Walls, failed: IntArray, most: int) -> Walls:
@@ -391,3 +399,14 @@ def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: Incomin
         room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1)
     seen = asker.test(places, normals, place_room * room)
     return bool(seen.found.sum() >= max(present_share * (~seen.constant).sum(), 1))
+
+
+def goes_straight_on(asker: Asker, crease: Crease, least: float) -> bool:
+    """Look at random places of the hyperplane through a crease; `least` share must show it. Cost: 48 rows."""
+    looked_at, room = 12, 1e-3  # of the scale
+    points = asker.scale / np.sqrt(len(crease.normal)) * asker.rng.standard_normal((looked_at, len(crease.normal)))
+    points -= np.outer((points - crease.points[0]) @ crease.normal, crease.normal)
+    normals = np.repeat(crease.normal[None], looked_at, axis=0)
+    seen = asker.test(points, normals, np.full(looked_at, room * asker.scale))
+    visible = int((~seen.constant).sum())
+    return bool(seen.found.sum() >= least * visible - 1)

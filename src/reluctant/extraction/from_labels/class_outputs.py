@@ -16,7 +16,7 @@ from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_search import CLEAR, DOUBTS, ClassSearch
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
-from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
+from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints, triangle
 from reluctant.extraction.from_labels.walks import Walks
 from reluctant.extraction.method import StageFailed
 from reluctant.numerics import FloatArray
@@ -122,6 +122,12 @@ class ClassOutputs:
             off, rows = self.model.equations(self.located)[0], self.rows(self.located)
             columns = np.linalg.norm(rows, axis=0)
             columns[columns == 0] = 1.0
-            q, triangle = np.linalg.qr(np.concatenate([rows / columns, small * np.eye(self.unknown)]))
-            step = solve_triangular(triangle, q[: len(off)].T @ -off) / columns
+            factor = triangle(
+                np.concatenate(
+                    [np.column_stack([rows / columns, -off]), small * np.eye(self.unknown, self.unknown + 1)]
+                )
+            )
+            step = (
+                solve_triangular(factor[: self.unknown, : self.unknown], factor[: self.unknown, self.unknown]) / columns
+            )
             self.model = self.model.moved(np.append(np.zeros(self.model.width * (self.model.dim + 1)), step))

@@ -15,7 +15,7 @@ from reluctant.extraction.from_labels.bend_matches import Creases, creases_of
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.flat import Flat
-from reluctant.extraction.from_labels.joint_polish import SOME_UNSEEN, Certainty, LocatedPoints, polished
+from reluctant.extraction.from_labels.joint_polish import SOME_UNSEEN, Certainty, LocatedPoints, polished, triangle
 from reluctant.extraction.from_labels.peeling import refuse_curves
 from reluctant.extraction.from_labels.walks import Facets, Walks
 from reluctant.extraction.method import StageFailed
@@ -181,8 +181,8 @@ def class_fit(creases: Creases, facets: Facets, classes: int, size: float) -> Cl
             equal * np.repeat(weight / usual, r)[:, None], steep / usual[:, None], small * np.eye(equal.shape[1])
         ])  # fmt: skip
         wanted = np.concatenate([np.zeros(len(equal)), np.ones(f), np.zeros(equal.shape[1])])
-        q, triangle = np.linalg.qr(whole)
-        solution = np.linalg.solve(triangle, q.T @ wanted)
+        factor = triangle(np.column_stack([whole, wanted]))
+        solution = np.linalg.solve(factor[:-1, :-1], factor[:-1, -1])
         left = np.abs(equal @ solution).reshape(f, r).max(axis=1)
         slope = np.maximum(np.abs(steep @ solution), 1e-6)
         usual = np.clip(slope, 1e-2, 1e2)

@@ -5,24 +5,29 @@ Labels are class numbers: of two labels 0 is below the boundary and 1 above it. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BoundaryPoints, row_norms
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
-from reluctant.geometry.boundary import Ask, LabelLines, label_crossings
+from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask, LabelLines, label_crossings
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 
+OUTSIDE = -1.0  # the label of points outside the domain, which are not asked
+PULLED = (0.5, 0.99)  # of the way to the bounds: where points go that lie outside
+FEW_DIGITS = 1e-10  # of a typical input
 SCALES = (1.0, 1.0, 3.0)  # of random points, in typical inputs
 
 
 @dataclass(frozen=True)
 class Flat:
-    """The points origin + y·basis.
+    """The points origin + y·basis, as far as they lie in the domain.
 
     typical: norm of a typical input, seen from the origin. finest: distance at which crossings are located best.
+    Points outside the domain are not asked: they have no label, and no crossing is looked for from there.
     """
 
     ask: Ask
@@ -31,6 +36,7 @@ class Flat:
     typical: float
     finest: float
     rng: np.random.Generator
+    domain: Domain = field(default_factory=Domain)
 
     @property
     def dim(self) -> int:
@@ -40,6 +46,11 @@ class Flat:
     def whole(self) -> Flat:
         """All of space, whose points are inputs as they are."""
         return replace(self, basis=None)
+
+    @property
+    def few_digits(self) -> bool:
+        """True if crossings are located so badly that normals need long steps, as in float32."""
+        return self.finest > FEW_DIGITS * self.typical
 
     @property
     def located_to(self) -> float:
@@ -59,15 +70,34 @@ class Flat:
         return directions if self.basis is None else directions @ self.basis
 
     def labels(self, y: FloatArray) -> FloatArray:
-        """Labels (n,) of points (n, r). Cost: a row each."""
-        return self.ask(self.rows(y))[:, 0] if len(y) else np.empty(0)
+        """Labels (n,) of points (n, r), OUTSIDE for those outside the domain. Cost: a row each."""
+        if self.domain.is_space:
+            return self.ask(self.rows(y))[:, 0] if len(y) else np.empty(0)
+        rows, labels = self.rows(y), np.full(len(y), OUTSIDE)
+        inside = self.domain.inside(rows)
+        labels[inside] = self.ask(rows[inside])[:, 0] if inside.any() else np.empty(0)
+        return labels
+
+    def inside(self, y: FloatArray, room: float = 0.0) -> BoolArray:
+        """Which points (n, r) lie in the domain, so far from its bounds."""
+        if self.domain.is_space:
+            return np.ones(len(y), dtype=bool)
+        rows = self.rows(y)
+        return self.domain.inside(rows - room) & self.domain.inside(rows + room)
 
     def draw(self, n: int) -> FloatArray:
-        """Random points (n, r) whose inputs are as large as typical ones, or three times as large."""
+        """Random points (n, r) whose inputs are as large as typical ones, or three times as large.
+
+        Points outside the domain are moved towards the origin, until they lie inside.
+        """
         # In a flat projected weights are smaller by √(r/d), so creases lie farther out by as much.
         sizes = self.typical / np.sqrt(self.dim) * self.rng.choice(SCALES, (n, 1))
-        centre = self.origin if self.basis is None else 0.0
-        return np.asarray(centre + sizes * self.rng.standard_normal((n, self.dim)))
+        centre = self.origin if self.basis is None else np.zeros(self.dim)
+        steps = sizes * self.rng.standard_normal((n, self.dim))
+        if not self.domain.is_space:
+            room = self.domain.room(np.broadcast_to(self.origin, (n, len(self.origin))), self.along(steps))
+            steps *= np.minimum(1.0, room * self.rng.uniform(*PULLED, n))[:, None]
+        return np.asarray(centre + steps)
 
     def crossings(
         self,
@@ -81,7 +111,17 @@ class Flat:
         if not len(lines):
             return np.empty(0)
         whole = LabelLines(self.rows(lines.points), self.along(lines.across), lines.pairs[:, 0])
-        return label_crossings(self.ask, whole, guess, scale, np.maximum(tol, self.finest), limit)
+        tol = np.maximum(tol, self.finest)
+        if self.domain.is_space:
+            return label_crossings(self.ask, whole, guess, scale, tol, limit)
+        given = guess, scale, tol, limit
+        guess, scale, tol, limit = (np.broadcast_to(np.asarray(x, float), len(lines)) for x in given)
+        starts = whole.starts + guess[:, None] * whole.along
+        room = np.minimum(self.domain.room(starts, whole.along), self.domain.room(starts, -whole.along))
+        some = np.flatnonzero(self.domain.inside(starts) & (room > 2 * tol))
+        limit, t = np.minimum(limit, WITHIN_BOUNDS * room), np.full(len(lines), np.nan)
+        t[some] = label_crossings(self.ask, whole[some], guess[some], scale[some], tol[some], limit[some])
+        return t
 
     def located_on(self, lines: BoundaryPoints, scale: FloatArray, limit: FloatArray) -> LocatedPoints:
         """Boundary points on lines across it, where the same two labels meet as at the lines' own points."""

@@ -85,10 +85,12 @@ def polished(
         whole = np.concatenate([rows * (weight / tol / strong)[:, None] / columns, fixed])
         wanted = np.append(-left * weight / strong, np.zeros(len(fixed)))
 
+        factor = triangle(np.column_stack([whole, wanted]))  # the last column is what rows want
+
         def solve(damping: float) -> FloatArray:
-            damped = np.concatenate([whole, damping * np.eye(whole.shape[1])])
-            q, r = np.linalg.qr(damped)
-            return np.asarray(solve_triangular(r, q[: len(whole)].T @ wanted) / columns)
+            unknown = whole.shape[1]
+            damped = triangle(np.concatenate([factor, damping * np.eye(unknown, unknown + 1)]))
+            return np.asarray(solve_triangular(damped[:unknown, :unknown], damped[:unknown, unknown]) / columns)
 
         def move(step: FloatArray) -> tuple[ModelT, float] | None:
             if not np.isfinite(step).all():
@@ -105,6 +107,11 @@ def polished(
     )
     found = least_squares(model, linearise, rules).state
     return found, np.abs(found.equations(located)[0]) / tol
+
+
+def triangle(rows: FloatArray) -> FloatArray:
+    """R (p, p) of a QR decomposition."""
+    return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
 def solved_terms(model: BentModel, terms: Terms, located: LocatedPoints, size: float) -> tuple[Terms, FloatArray]:

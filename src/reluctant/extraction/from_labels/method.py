@@ -12,11 +12,11 @@ weights together too, and several classes have sum zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.extraction.from_labels.bent_model import BentModel
 from reluctant.extraction.from_labels.class_model import ClassModel
@@ -24,7 +24,7 @@ from reluctant.extraction.from_labels.class_outputs import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
-from reluctant.extraction.from_labels.peeling import Peeling, first_facet, sharpened
+from reluctant.extraction.from_labels.peeling import Peeling, averaged, first_facet, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
@@ -40,7 +40,8 @@ from reluctant.verification.label_check import check_labels
 
 TWO = 2  # labels
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
-WEAK = 1e-9  # error of a neuron's direction from which a flat does not show it well enough
+WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
+OFFSETS = ((1e-9, 32.0), (1e-6, 64.0), (4e-12, 1.0))  # fine, coarse, exact: of a typical input; and in resolutions
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,6 @@ class FromLabels(Method):
         bits: how well a crossing is located, as a power of two of a typical input.
         boundary_error: largest error of the boundary, in typical inputs, that passes verification.
     """
-
-    needs_space: ClassVar[bool] = True
 
     classes: int | None = None
     flat: int = 8
@@ -70,20 +69,34 @@ class FromLabels(Method):
         """One attempt; raises StageFailed where it gets stuck."""
         labels = only_labels(oracle)
         with one_blas_thread():
-            seen = look(labels, self.classes, rng)
-            space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
-            try:
-                network = self.network(labels, space, seen, keep)
-            except StageFailed as failure:
-                if failure.outcome is None:
-                    with labels.stage("look"):
-                        _refuse_flicker(seen.measured(labels, MEASURED_AGAIN, rng))  # a few points may not show it
-                raise
+            seen, network = look(labels, self.classes, rng), None
+            while network is None:
+                space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
+                try:
+                    network = self.network(labels, space, seen, keep)
+                except NewLabel as new:  # again, through inputs of it
+                    seen = seen.with_inputs(new.rows, new.labels, self.classes)
+                except StageFailed as failure:
+                    seen = self.flickering(labels, seen, failure, rng)
         check = check_labels(
-            labels, network, lambda n: seen.scale * rng.standard_normal((n, labels.dim)), seen.size, seen.class_of,
-            tol=self.boundary_error, finest=4 * seen.resolution,
+            labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
+            tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
         )  # fmt: skip
         return Candidate(network, limits=LIMITS, verification=check)
+
+    def flickering(
+        self, labels: Counting, seen: FirstLabels, failure: StageFailed, rng: np.random.Generator
+    ) -> FirstLabels:
+        """What was seen, with a worse resolution that explains a failure: a few points may not have shown it."""
+        much_worse = 8.0
+        if failure.outcome is not None:
+            raise failure
+        with labels.stage("look"):
+            again = seen.measured(labels, MEASURED_AGAIN, rng)
+        _refuse_flicker(again)
+        if again.resolution < much_worse * max(seen.resolution, COARSE):
+            raise failure
+        return again
 
     def network(
         self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
@@ -98,7 +111,7 @@ class FromLabels(Method):
         self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
     ) -> BentModel:
         """A model of the whole space whose boundary holds wherever it was asked."""
-        fine, coarse, exact = 1e-9, 1e-6, 4e-12
+        fine, coarse, exact = (max(least, times * seen.resolution) for least, times in OFFSETS)
         flat = seen.flat(space, min(self.flat, labels.dim))
         with labels.stage("facet"):
             model, located = first_facet(flat)
@@ -112,7 +125,7 @@ class FromLabels(Method):
             model = search.peel(model)
         with labels.stage("polish"):
             model = sharpened(search, model, exact * flat.typical)
-        known, sides = _without_weak(model, search.located)
+        known, sides = _without_weak(model, search.located, max(WEAK, NOISY_WEAK * seen.resolution))
         with labels.stage("extend"):
             extension = Extension.of(flat, ClassModel.of_two(known), lambda at: model_sides(model, at.points, sides))
             whole = extension.run().second()
@@ -120,21 +133,25 @@ class FromLabels(Method):
         right = search.located.points[model_sides(model, search.located.points, sides)]
         good = flat.rows(right[:1])
         rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False, together=2)
+        with labels.stage("polish"):
+            whole = averaged(space, whole, 10 * fine * space.typical) if flat.few_digits else whole
         with labels.stage("hidden"):
-            return rest.peel(whole)
+            found = rest.peel(whole)
+        with labels.stage("polish"):
+            return averaged(space, found, 10 * fine * space.typical) if flat.few_digits else found
 
 
 LIMITS = Notes((Diagnosis("scale-of-labels"),))
 
 
-def _without_weak(model: BentModel, located: LocatedPoints) -> tuple[BentModel, dict[int, float]]:
+def _without_weak(model: BentModel, located: LocatedPoints, worst: float) -> tuple[BentModel, dict[int, float]]:
     """The model without neurons that the flat shows badly, and the sides {neuron: sign} on which it is still right.
 
     Where they bend the boundary of the whole space they are found again.
     """
     sides: dict[int, float] = {}
     errors = Certainty.of(model, located).directions(model.width, model.dim)
-    weak = np.flatnonzero(errors > WEAK) if model.width > 1 else ()  # a crease alone leaves its direction open
+    weak = np.flatnonzero(errors > worst) if model.width > 1 else ()  # a crease alone leaves its direction open
     known = model
     for neuron in sorted(weak, reverse=True):
         positive = model.preactivations(located.points)[:, neuron] > 0
@@ -177,15 +194,36 @@ def network_of_classes(model: ClassModel) -> ReLUNetwork:
     return orient(network)
 
 
+class NewLabel(StageFailed):
+    """Inputs (n, d) with labels (n,) that none of the first inputs has."""
+
+    def __init__(self, rows: FloatArray, labels: FloatArray) -> None:
+        super().__init__("look", "labels that the first inputs did not show", number=len(rows), limit=0)
+        self.rows, self.labels = rows, labels
+
+
 @dataclass(frozen=True)
 class FirstLabels:
-    """Random inputs with their labels: what labels there are, and a place between two of them."""
+    """Random inputs of a domain with their labels: what labels there are, and a place between two of them."""
 
     points: FloatArray  # (n, d)
     labels: FloatArray  # (n,)
     names: FloatArray  # (m,): the different labels, in order
     scale: float  # of one coordinate
     resolution: float  # of a crossing, in typical inputs
+    domain: Domain = field(default_factory=Domain)
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Random inputs (n, d)."""
+        return typical_inputs(self.domain, rng, n, self.points.shape[1], self.scale)
+
+    @property
+    def centre(self) -> FloatArray:
+        """The middle (d,) of all inputs."""
+        dim = self.points.shape[1]
+        if not self.domain.is_box:
+            return np.zeros(dim) if self.domain.is_space else np.asarray(np.median(self.points, axis=0))
+        return np.broadcast_to((np.asarray(self.domain.low) + self.domain.high) / 2, dim)
 
     @property
     def size(self) -> float:
@@ -211,26 +249,46 @@ class FirstLabels:
         boundary = Boundary.between(labels.query, first, second, np.full(points, self.common[0]), 1e-3 * self.size)
         return replace(self, resolution=boundary_resolution(field, boundary, labels.facts.dtype, rng) / self.size)
 
+    def with_inputs(self, rows: FloatArray, labels: FloatArray, classes: int | None) -> FirstLabels:
+        """With inputs whose labels were not seen before."""
+        points, found = np.concatenate([self.points, rows]), np.append(self.labels, labels)
+        names = np.unique(found)
+        if classes is not None and len(names) > classes:
+            raise InvalidInput.about("classes", got=f"{len(names)} different labels", expected=f"{classes}")
+        return replace(self, points=points, labels=found, names=names)
+
     def space(self, labels: Counting, finest: float, rng: np.random.Generator) -> Flat:
         """All of space."""
 
         def ask(rows: FloatArray) -> FloatArray:
-            classes = self.class_of(labels.query(rows))
-            if len(self.names) > TWO and classes.min(initial=0) < 0:
-                others = int((classes < 0).sum())
-                raise StageFailed("look", "a label that the first inputs did not show", number=others, limit=0)
+            answers = labels.query(rows)
+            classes = self.class_of(answers)
+            if classes.min(initial=0) < 0:
+                raise NewLabel(rows[classes < 0], answers[classes < 0, 0])
             return classes[:, None].astype(float)
 
-        return Flat(ask, np.zeros(labels.dim), None, self.size, finest * self.size, rng)
+        return Flat(ask, self.centre, None, self.size, finest * self.size, rng, self.domain)
 
     def flat(self, space: Flat, dim: int) -> Flat:
         """A random flat through a boundary point between two of the inputs."""
         low, high = (self.points[self.labels == name] for name in self.common)
         first, second = low[space.rng.integers(len(low))], high[space.rng.integers(len(high))]
         middle = Boundary.between(space.ask, first[None], second[None], np.zeros(1), 1e-3 * self.size).points[0]
+        if not self.domain.is_space:
+            middle, first, second = self.near_the_centre(space)
         random = space.rng.standard_normal((len(first), dim - 1))
         basis = np.linalg.qr(np.column_stack([second - first, random]))[0].T
         return replace(space, origin=middle, basis=basis)
+
+    def near_the_centre(self, space: Flat) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """A boundary point near the centre of the domain, where there is room, and the ends of a segment across it."""
+        rays, here = 24, space.ask(self.centre[None])[:, 0]
+        others = self.points[self.class_of(self.labels[:, None]) != here]
+        others = others[space.rng.permutation(len(others))[:rays]]
+        centres = np.broadcast_to(self.centre, others.shape)
+        found = Boundary.between(space.ask, centres, others, np.full(len(others), here), 1e-3 * self.size).points
+        nearest = int(np.linalg.norm(found - self.centre, axis=1).argmin())
+        return found[nearest], self.centre, others[nearest]
 
     def class_flat(self, space: Flat, dim: int) -> Flat:
         """A flat through inputs of as many classes as it has room for, the rarest first."""
@@ -238,15 +296,22 @@ class FirstLabels:
         rarest = names[np.argsort(counts, kind="stable")]
         chosen = [self.points[space.rng.choice(np.flatnonzero(self.labels == name))] for name in rarest[:dim]]
         random = space.rng.standard_normal((len(chosen[0]), dim))
-        origin = np.mean(chosen, axis=0) / TWO  # nearer to the middle of all inputs
+        origin = (np.mean(chosen, axis=0) + self.centre) / TWO  # nearer to the middle of all inputs
         basis = np.linalg.qr(np.column_stack([*(point - origin for point in chosen), random]))[0][:, :dim].T
         return replace(space, origin=origin, basis=basis)
 
 
+def typical_inputs(domain: Domain, rng: np.random.Generator, n: int, dim: int, scale: float) -> FloatArray:
+    """Random inputs (n, d): Gaussian of this scale, uniform in all of a box."""
+    return domain.sample(rng, n, dim, 1.0 if domain.is_box else scale)
+
+
+MORE = 24  # inputs a class at each of two scales, for classes that are rare, where there are more than two
 BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 0.1))  # inputs, scale: until labels differ
 ASKED_AGAIN = 2  # times that the first inputs are asked again: labels must keep their word
+OWN_RESOLUTION = 16.0  # resolutions that the boundary may be off where that is more than the error asked for
 MEASURED, MEASURED_AGAIN = 3, 16  # boundary points at which the resolution is measured, and again after a failure
-COARSE = 1e-11  # resolution, in typical inputs, from which labels have too few digits
+COARSE, TOO_COARSE = 1e-11, 1e-5  # resolution, in typical inputs: few digits, as of float32; too few
 
 
 def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> FirstLabels:
@@ -256,19 +321,27 @@ def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> Fir
     """
     with labels.stage("look"):
         for count, scale in BLOCKS:
-            points = scale * rng.standard_normal((count, labels.dim))
+            points = typical_inputs(labels.facts.domain, rng, count, labels.dim, scale)
             found = labels.query(points)[:, 0]
             names = np.unique(found)
             if len(names) > 1:
                 break
         else:
             raise StageFailed("look", "one label alone", number=1, limit=2, outcome=Outcome.ONE_LABEL)
-        if classes is not None and len(names) > classes:
-            raise InvalidInput.about("classes", got=f"{len(names)} different labels", expected=f"{classes}")
+        domain = labels.facts.domain
+        if domain.is_box:
+            scale = float(np.median(np.subtract(domain.high, domain.low))) / np.sqrt(12)  # of uniform inputs
+        seen = FirstLabels(points, found, names, scale, 0.0, domain).with_inputs(points[:0], found[:0], classes)
+        if len(names) > TWO:
+            more = np.concatenate([
+                typical_inputs(domain, rng, MORE * len(names), labels.dim, times * scale) for times in (1.0, 3.0)
+            ])  # fmt: skip
+            seen = seen.with_inputs(more, labels.query(more)[:, 0], classes)
         again = labels.query(np.tile(points[:64], (ASKED_AGAIN, 1)))[:, 0].reshape(ASKED_AGAIN, -1)
         changed = int((again != found[:64]).any(axis=0).sum())
-        seen = FirstLabels(points, found, names, scale, 0.0)
         seen = seen.measured(labels, MEASURED, rng)
+        if seen.resolution > COARSE:
+            seen = seen.measured(labels, MEASURED_AGAIN, rng)
     if changed:
         raise StageFailed(
             "look", "labels change when asked again", number=changed, limit=0,
@@ -279,8 +352,9 @@ def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> Fir
 
 
 def _refuse_flicker(seen: FirstLabels) -> None:
-    if seen.resolution > COARSE:
+    if seen.resolution > TOO_COARSE:
         raise StageFailed(
-            "look", "labels flicker beside their boundary", number=seen.resolution, limit=COARSE,
-            outcome=Outcome.LOW_PRECISION, diagnosis=Diagnosis("labels-flicker", remedies=(TRAIN, SPAN_FROM_LABELS)),
+            "look", "labels flicker beside their boundary", number=seen.resolution, limit=TOO_COARSE,
+            outcome=Outcome.LOW_PRECISION,
+            diagnosis=Diagnosis("boundary-resolution", {"resolution": seen.resolution}, remedies=(TRAIN, SPAN_FROM_LABELS)),
         )  # fmt: skip

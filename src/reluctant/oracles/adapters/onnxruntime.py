@@ -1,5 +1,7 @@
 """Adapter for ONNX files through onnxruntime, as served or re-cast to float64.
 
+Operators that onnxruntime has in float32 alone run in float64 by onnx's own evaluator.
+
 Any graph with one float input runs, whatever its operators. Re-casting changes constants, types and casts of the
 graph, not its answers afterwards. A copy carries the model itself, so it can go where the file is not.
 """
@@ -7,6 +9,7 @@ graph, not its answers afterwards. A copy carries the model itself, so it can go
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
@@ -104,8 +107,14 @@ def _open_session(graph: bytes, path: Path, precision: str) -> Any:
     runtime = require("onnxruntime", extra="onnx", purpose="Asking an .onnx file")
     options = runtime.SessionOptions()
     options.log_severity_level = ERRORS_ONLY
+    session: Any
     try:
-        session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        try:
+            session = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            if precision != "float64" or NO_KERNEL not in str(error):
+                raise
+            session = ReferenceSession(graph)
     except Exception as error:
         where = " in float64 (a torch module can be re-cast instead)" if precision == "float64" else ""
         raise UnsupportedModel.about(
@@ -116,6 +125,77 @@ def _open_session(graph: bytes, path: Path, precision: str) -> Any:
         ) from error
     _check_input(session, path)
     return session
+
+
+NO_KERNEL = "NOT_IMPLEMENTED"  # onnxruntime has no double kernel for an operator
+TRIED_ROWS = 16  # at which a graph is asked whether it computes in float64
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a graph, in onnxruntime's words."""
+
+    name: str
+    type: str
+    shape: tuple[int | str, ...]
+
+
+class ReferenceSession:
+    """A graph in float64 by onnx's own evaluator in numpy: for operators that onnxruntime has in float32 alone."""
+
+    def __init__(self, graph: bytes) -> None:
+        onnx = require("onnx", extra="onnx", purpose="precision='float64'")
+        reference = require("onnx.reference", extra="onnx", purpose="precision='float64'")
+        self._model = onnx.load_model_from_string(graph)
+        self._evaluator = reference.ReferenceEvaluator(self._model, new_ops=[_erf_in_double()])
+        self._check_digits()
+
+    def get_inputs(self) -> list[Port]:
+        """Inputs that are given, not constants."""
+        constants = {tensor.name for tensor in self._model.graph.initializer}
+        return [_port(value) for value in self._model.graph.input if value.name not in constants]
+
+    def get_outputs(self) -> list[Port]:
+        """Every output."""
+        return [_port(value) for value in self._model.graph.output]
+
+    def run(self, outputs: list[str], feed: dict[str, Any]) -> Any:
+        """Values of these outputs."""
+        return self._evaluator.run(outputs, feed)
+
+    def _check_digits(self) -> None:
+        """Refuse a graph whose answers are float32 numbers: an operator of it rounds to them."""
+        asked = self.get_inputs()[0]
+        sizes = [size if isinstance(size, int) else TRIED_ROWS for size in asked.shape]
+        rows = np.random.default_rng(0).standard_normal(sizes)
+        for answers in self.run(
+            [port.name for port in self.get_outputs() if port.type in FLOAT_TYPES], {asked.name: rows}
+        ):
+            values = np.asarray(answers)
+            if values.dtype != np.float64 or (values.size and np.array_equal(values, values.astype(np.float32))):
+                raise ValueError("an operator of the model computes in float32")
+
+
+def _port(value: Any) -> Port:
+    tensor = value.type.tensor_type
+    kind = {1: "tensor(float)", 10: "tensor(float16)", 11: "tensor(double)"}.get(tensor.elem_type, "other")
+    return Port(
+        value.name, kind, tuple(d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim)
+    )
+
+
+def _erf_in_double() -> Any:
+    """The error function in all digits: onnx's own rounds it to float32."""
+    from onnx.reference.op_run import OpRun
+    from scipy.special import erf
+
+    class Erf(OpRun):  # type: ignore[misc, unused-ignore]
+        op_domain = ""
+
+        def _run(self, x: Any) -> Any:
+            return (erf(x),)
+
+    return Erf
 
 
 def _check_input(session: Any, path: Path) -> None:

@@ -144,7 +144,12 @@ class Server:
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as problem:
             error = InvalidInput.about("target", got=f"'{self.shown}' ({problem})", expected="an http or https address")
         except httpx.HTTPError as problem:
-            error = TargetUnavailable(f"target: {where} was cut off ({problem}), expected an answer.")
+            taken = isinstance(problem, httpx.RemoteProtocolError)  # a server that took the call and closed it
+            error = TargetUnavailable(
+                f"target: {where} was cut off ({problem}), expected an answer. If it never answers, "
+                "check dim=, the number of inputs.",
+                replied=taken,
+            )
         raise self.scrubbed(error) from None
 
     def scrubbed(self, error: E) -> E:

@@ -78,7 +78,21 @@ ADVERSARIAL_PAPER = Paper(
     r"Peter L. Bartlett and S{\'e}bastien Bubeck and Yeshwanth Cherapanamjeri",
     NEURIPS,
 )
-PAPERS = (SPAN_PAPER, LEARNING_PAPER, EXTRACTION_PAPER, ADVERSARIAL_PAPER)
+GRADIENTS_PAPER = Paper(
+    "Model Reconstruction from Model Explanations",
+    "Milli, Schmidt, Dragan and Hardt",
+    "FAT* 2019",
+    "Smitha Milli and Ludwig Schmidt and Anca D. Dragan and Moritz Hardt",
+    "Conference on Fairness, Accountability, and Transparency",
+)
+LOGITS_PAPER = Paper(
+    "Stealing Part of a Production Language Model",
+    "Carlini et al.",
+    "ICML 2024",
+    "Nicholas Carlini and Daniel Paleka and Krishnamurthy Dvijotham and others",
+    "International Conference on Machine Learning",
+)
+PAPERS = (SPAN_PAPER, LEARNING_PAPER, EXTRACTION_PAPER, ADVERSARIAL_PAPER, GRADIENTS_PAPER, LOGITS_PAPER)
 
 FEW_DECADES = 2.0  # on an axis: then numbers between the powers of ten are written too
 BETWEEN_POWERS = (1.0, 2.0, 5.0)

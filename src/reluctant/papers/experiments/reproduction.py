@@ -27,6 +27,7 @@ from reluctant.papers.experiments.layer_laws import BOTTLENECKS, DEPTH, LAW, SMA
 from reluctant.papers.experiments.learning_theorems import BUMP, CLUSTERS, THEOREM
 from reluctant.papers.experiments.span_figures import MODERATE_FIGURE, NOISE_FIGURE, THIN_FIGURE
 from reluctant.papers.experiments.span_recovery import SPAN_LABELS, SPAN_VALUES
+from reluctant.papers.experiments.telling_answers import LOGIT_RANK, MILLI
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -35,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *(BUMP, CLUSTERS, THEOREM),
         *(ONE_LAYER, ORTHANT, TWO_LAYERS),
         *(SMALLEST, FLIPS, LAW, BOTTLENECKS, DEPTH, TRAINED),
+        *(MILLI, LOGIT_RANK),
     )
 }
 
