@@ -371,7 +371,7 @@ class LayerSearch:
         """Let go of neurons that bend at others of this layer: they belong to a deeper one.
 
         Such a crease goes straight on for long where the target is constant behind its bends, or open coefficients
-        leave much to choose. Those that lines show least are looked at first.
+        leave much to choose. Those that lines show least come first.
         """
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
