@@ -20,7 +20,7 @@ help:
 	@echo "make frozen     compare what every verb finds with the kept facts"
 	@echo "make test-servers  a model extracted through the real MLServer and KServe"
 	@echo "make test-lowest  the engine with the lowest supported versions of its dependencies"
-	@echo "make check      lint, types, import layers, spelling"
+	@echo "make check      lint, types, import layers, spelling, prose"
 	@echo "make bench      print the figures of the documentation"
 	@echo "make docs       build the documentation into site/"
 	@echo "make dist       build wheel and sdist, install the wheel with each extra in an empty environment"
@@ -68,6 +68,7 @@ check: $(VENV)/.dev-installed
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	$(BIN)/python scripts/prose.py --check
 
 bench: $(VENV)/.dev-installed
 	$(BIN)/python -m benchmarks
@@ -85,8 +86,9 @@ test-lowest:
 EXTRAS := cli onnx torch sklearn report lattice http dask testing
 dist: $(BIN)/python
 	rm -rf dist build/wheel
-	$(PIP) build
+	$(PIP) build twine
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
 	set -e; for extra in $(EXTRAS); do \
 		$(PYTHON) -m venv build/wheel/$$extra; \
 		build/wheel/$$extra/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[$$extra]"; \
