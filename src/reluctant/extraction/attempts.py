@@ -28,6 +28,7 @@ from reluctant.errors import (
     NonFiniteAnswer,
     OutsideDomain,
     TargetError,
+    TimeExhausted,
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth, DeepInBox
@@ -88,6 +89,7 @@ from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
+ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 
 
 def extract(
@@ -108,7 +110,8 @@ def extract(
             target answers labels it is `FromLabels`.
         labels: use nothing but labels, as `FromLabels()` does: the largest of several outputs, or one at 0.5.
         rng: seed of all random choices.
-        attempts: how often it may be tried, with other random choices or the next method.
+        attempts: how often it may be tried, with other random choices or the next method; cheap attempts of the last
+            method do not count.
         seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
@@ -198,6 +201,11 @@ class Attempts:
             entry = Attempt(type(method).__name__, run.rows.asked - before, stage or run.stage, number, limit)
             self.entries.append(entry)
 
+    def last_was_cheap(self, attempts: int) -> bool:
+        """True if the last method has had fewer attempts, with less than half of the rows of all methods."""
+        same = [entry.rows for entry in self.entries if entry.method == self.entries[-1].method]
+        return len(same) < attempts and 2 * sum(same) <= sum(entry.rows for entry in self.entries)
+
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain data for JSON."""
         return [asdict(entry) for entry in self.entries]
@@ -214,6 +222,7 @@ class Extraction:
     last: CheckedNetwork | None = None  # the last whole network that was held against the target
     tried: Attempts = field(default_factory=lambda: Attempts())
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
+    refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
 
     def go(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
@@ -312,10 +321,16 @@ class Extraction:
     def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
         """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
         failures = self.run.evidence["failures"] = []
-        for generator, method in zip(self.rng.spawn(attempts), self.methods(place, few_digits), strict=False):
+        for generator, method in zip(self.generators(attempts), self.methods(place, few_digits), strict=False):
             try:
                 with self.tried.entry(method, self.run):
                     found = self.attempt(place, method, generator)
+            except BudgetExhausted as error:  # rows that were not sent may do for another start
+                if not self.may_start_again(error):
+                    raise self.refused or error from None
+                failures.append(f"budget: {error}")
+                self.refused = self.refused or error
+                continue
             except StageFailed as failure:
                 failures.append(str(failure))
                 self.run.keep(failure.partial or self.run.partial)
@@ -336,9 +351,22 @@ class Extraction:
             if found.doubt is None:
                 return Outcome.RECOVERED, found.network
             failures.append(f"verification: {found.doubt}")
+        if self.refused is not None:
+            raise self.refused
         if few_digits:
             return Outcome.LOW_PRECISION, self.partial
         return (Outcome.PARTIAL if self.last is None else Outcome.UNVERIFIED), self.partial
+
+    def generators(self, attempts: int) -> Iterator[np.random.Generator]:
+        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap."""
+        yield from self.rng.spawn(attempts)
+        while self.tried.last_was_cheap(attempts):
+            yield from self.rng.spawn(1)
+
+    def may_start_again(self, error: BudgetExhausted) -> bool:
+        """True if the budget refused many rows at once, and much of it is left for an attempt with other choices."""
+        out_of_time = isinstance(error, TimeExhausted)
+        return not out_of_time and error.budget - error.spent >= ENOUGH_LEFT * error.budget
 
     def may_be_affine(self, place: Place) -> bool:
         """True if all short lines were straight, and no other method was asked for.
