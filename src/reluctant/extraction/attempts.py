@@ -49,6 +49,7 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
+from reluctant.interface.column_scales import found_units
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -77,8 +78,8 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Rows
-from reluctant.oracles.input_units import Box, in_own_units, in_units
+from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles.input_units import Box, InputUnits, in_own_units, in_units, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -89,6 +90,7 @@ from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
+OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 
 
@@ -141,7 +143,7 @@ def extract(
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(run.oracle).in_inputs_of(units)
+        return search.result(*ending).with_classes(run.oracle).in_inputs_of(units or search.units)
 
 
 INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
@@ -223,8 +225,36 @@ class Extraction:
     tried: Attempts = field(default_factory=lambda: Attempts())
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
     refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
+    units: InputUnits | None = None  # of the inputs, where questions have found them
 
     def go(self, attempts: int) -> Ending:
+        """As the target is; where that fails and its columns are of different sizes, in units found by questions."""
+        oracle = self.run.oracle
+        outcome, network = self.go_as_asked(attempts)
+        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
+            return outcome, network
+        units = found_units(oracle, self.rng.spawn(1)[0])
+        if units is None:
+            return outcome, network
+        before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
+        self.run.evidence, self.run.partial, self.last, self.stuck = {}, None, None, ""
+        self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
+        again = self.go_as_asked(attempts)
+        if again[0] is Outcome.RECOVERED:
+            self.units = units
+            self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
+            return again
+        self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried = before
+        return outcome, network
+
+    def may_look_for_units(self, oracle: Counting) -> bool:
+        """True if nothing is known of the inputs of a target that answers values, and no method was asked for."""
+        facts, health = oracle.facts, self.run.evidence["health"]
+        unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
+        values = health.answers is Kind.VALUES and health.raw is None and health.refusal is None
+        return unknown and values and self.method is None and oracle.explained is None
+
+    def go_as_asked(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
