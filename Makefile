@@ -20,7 +20,7 @@ help:
 	@echo "make frozen     compare what every verb finds with the kept facts"
 	@echo "make test-servers  a model extracted through the real MLServer and KServe"
 	@echo "make test-lowest  the engine with the lowest supported versions of its dependencies"
-	@echo "make check      lint, types, import layers, spelling"
+	@echo "make check      lint, types, import layers, spelling, prose"
 	@echo "make bench      print the figures of the documentation"
 	@echo "make docs       build the documentation into site/"
 	@echo "make dist       build wheel and sdist, install the wheel with each extra in an empty environment"
@@ -68,6 +68,7 @@ check: $(VENV)/.dev-installed
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	$(BIN)/python scripts/prose.py --check
 
 bench: $(VENV)/.dev-installed
 	$(BIN)/python -m benchmarks

@@ -37,6 +37,7 @@ from reluctant.numerics import FloatArray
 
 FIRST_SEED = int(os.environ.get("LABELS_FIRST_SEED", "910000"))
 SEEDS = 10
+SINGLE = "-f32"  # rows whose target computes in float32
 TRAINED = Path(__file__).parent / "results" / "trained-labels.npz"
 
 
@@ -76,7 +77,7 @@ def main() -> None:
 
 def one_run(item: tuple[str, int]) -> Run:
     name, seed = item
-    return measured(ROWS[name](seed), seed)
+    return measured(ROWS[name](seed), seed, single=name.endswith(SINGLE))
 
 
 def seeds() -> range:
@@ -136,17 +137,23 @@ def of_classes(n: int, k: int, m: int) -> Callable[[int], ReLUNetwork]:
     return of
 
 
-def class_of(network: ReLUNetwork, x: FloatArray) -> FloatArray:
-    values = network(x)
+def class_of(network: ReLUNetwork, x: FloatArray, *, single: bool = False) -> FloatArray:
+    values = in_single(network, x) if single else network(x)
     return np.asarray(values[:, 0] > 0 if network.outputs == 1 else values.argmax(axis=1), dtype=float)
 
 
-def measured(true: ReLUNetwork, seed: int) -> Run:
+def in_single(network: ReLUNetwork, x: FloatArray) -> FloatArray:
+    """Values of one hidden layer, every number in float32."""
+    first, second, *biases = (part.astype(np.float32) for part in (*network.weights, *network.biases))
+    return np.asarray(np.maximum(x.astype(np.float32) @ first.T + biases[0], 0) @ second.T + biases[1])
+
+
+def measured(true: ReLUNetwork, seed: int, *, single: bool) -> Run:
     requests = Counter[str]()
 
     def labels(x: FloatArray) -> FloatArray:
         requests["asked"] += 1
-        return class_of(true, x)
+        return class_of(true, x, single=single)
 
     start = time.process_time()
     result = rl.extract(labels, dim=true.dim, rng=seed, seconds=float(os.environ.get("LABELS_SECONDS", "inf")))
@@ -226,6 +233,8 @@ ROWS: dict[str, Callable[[int], ReLUNetwork]] = {
     "6-5-3": of_classes(6, 5, 3),
     "20-10-4": of_classes(20, 10, 4),
     "digits": trained("digits"),
+    "20-10-1-f32": balanced(20, 10),
+    "cancer-f32": trained("cancer"),
 }
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
     PRECISION_SEEDS=10 PRECISION_ONLY=784-32-1 python -m benchmarks precision
     PRECISION_FROM=5 ...                                    seeds from the sixth on: a long row in parts
     PUBLIC_TARGETS=folder PRECISION_ONLY=safenlp ...        public networks as onnxruntime serves them
+    PRECISION_TABLE=layers PRECISION_PROCESSES=16 ...       rows of two hidden layers and more, runs side by side
+    PRECISION_SECONDS=240 ...                               processor time of one run, at most
 
 `own` is the target's largest error against the exact network of the same weights, over 10 000 Gaussian inputs,
 relative to the output's deviation, and over all seeds; `out` that of the recovered networks. q/P is rows, q·m/P
@@ -13,11 +15,12 @@ are fitted to. Wrong: said to be recovered, and off by more than five times the 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ import numpy as np
 
 import reluctant as rl
 from benchmarks.results import Results
+from benchmarks.trained_digits import NETWORKS, trained_network
 from reluctant.bundled import digits_model
 from reluctant.numerics import FloatArray
 from reluctant.testing import in_float32, planted, single_precision
@@ -95,6 +99,39 @@ def inputs(true: rl.ReLUNetwork) -> FloatArray:
     return rows.astype(np.float32).astype(np.float64)
 
 
+def trained() -> Row:
+    """Two hidden layers trained on digits, in float32."""
+
+    def make(seed: int) -> Made:
+        network = trained_network(seed % NETWORKS)
+        return in_float32(network), single_precision(network)
+
+    return Row("digits 64-32-16-10, float32", make)
+
+
+def layers_rows() -> list[tuple[Row, int]]:
+    """Rows of two hidden layers and more, one layer beside them, the longest runs first; each with its networks."""
+    return [
+        (float32(784, 128, 1), 10),
+        (float32(784, 32, 16, 1), 10),
+        *((row, 5) for row in public_rows() if "784-10-10-10" in row.name),
+        (trained(), 10),
+        (decimals(4, 64, 32, 16, 1), 10),
+        (noise(1e-6, 64, 32, 16, 1), 10),
+        (float32(64, 32, 16, 1), 10),
+        (float32(30, 64, 32, 2), 3),
+        (float32(20, 15, 10, 5, 1), 3),
+        (float32(20, 10, 10, 3), 10),
+        (float32(20, 10, 10, 1), 40),
+    ]
+
+
+def public_rows() -> list[Row]:
+    folder = os.environ.get("PUBLIC_TARGETS")
+    paths = sorted(Path(folder).glob("*.onnx")) if folder else []
+    return [served(f"{path.stem}, float32", path) for path in paths if rl.ReLUNetwork.load(path).depth <= 3]
+
+
 def rows() -> list[Row]:
     found = [
         float32(784, 32, 1),
@@ -107,6 +144,7 @@ def rows() -> list[Row]:
         float32(20, 10, 10, 3),
         float32(64, 32, 16, 1),
         float32(784, 32, 16, 1),
+        trained(),
         decimals(3, 784, 32, 1),
         noise(1e-4, 784, 32, 1),
         decimals(6, 784, 128, 1),
@@ -116,24 +154,49 @@ def rows() -> list[Row]:
         *(rounded(digits, float32(20, 16, 3)) for digits in (2, 3, 4, 5)),
         *(rounded(3, float32(*widths)) for widths in ((10, 50, 1), (50, 40, 1), (64, 32, 10), (784, 32, 1))),
     ]
-    folder = os.environ.get("PUBLIC_TARGETS")
-    paths = sorted(Path(folder).glob("*.onnx")) if folder else []
-    found += [served(f"{path.stem}, float32", path) for path in paths if rl.ReLUNetwork.load(path).depth <= 3]
+    return found + public_rows()
+
+
+def table() -> list[tuple[Row, list[int]]]:
+    """The rows that were asked for, each with its seeds."""
+    seeds, first = os.environ.get("PRECISION_SEEDS"), int(os.environ.get("PRECISION_FROM", "0"))
+    named = layers_rows() if os.environ.get("PRECISION_TABLE") == "layers" else [(row, 3) for row in rows()]
     only = os.environ.get("PRECISION_ONLY", "")
-    return [row for row in found if only in row.name]
+    return [
+        (row, list(range(first, first + (count if seeds is None else int(seeds)))))
+        for row, count in named
+        if only in row.name
+    ]
 
 
 def main() -> None:
-    seeds = int(os.environ.get("PRECISION_SEEDS", "3"))
     titles = f"{'recovered':>10}{'wrong':>6}{'out':>9}{'own':>9}{'q/P':>7}{'q·m/P':>7}{'noise':>7}{'CPU s':>7}"
     print(f"{'target':<30}{titles}  ended")
-    for row in rows():
-        print(one_row(row, seeds), flush=True)
+    for row, runs in finished_rows(table()):
+        print(one_row(row, runs), flush=True)
 
 
-def one_row(row: Row, seeds: int) -> str:
-    first = int(os.environ.get("PRECISION_FROM", "0"))
-    runs = [reported(row, seed) for seed in range(first, first + seeds)]
+def finished_rows(wanted: list[tuple[Row, list[int]]]) -> Iterator[tuple[Row, list[dict[str, Any]]]]:
+    """Rows in their order, with their runs: one after another, or side by side in processes."""
+    processes = int(os.environ.get("PRECISION_PROCESSES", "1"))
+    if processes == 1:
+        for row, seeds in wanted:
+            yield row, [reported(row, seed) for seed in seeds]
+        return
+    tasks = [(number, seed) for number, (_, seeds) in enumerate(wanted) for seed in seeds]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        runs = pool.imap(one_task, tasks, chunksize=1)
+        for row, seeds in wanted:
+            yield row, [next(runs) for _ in seeds]
+
+
+def one_task(task: tuple[int, int]) -> dict[str, Any]:
+    """A run of a process of its own: number of the row, and the seed."""
+    number, seed = task
+    return reported(table()[number][0], seed)
+
+
+def one_row(row: Row, runs: list[dict[str, Any]]) -> str:
     good = [run for run in runs if run["ok"]]
     out, ratio = (max((run[key] for run in good), default=float("nan")) for key in ("out", "ratio"))
     own = max(run["own"] for run in runs)
@@ -142,7 +205,7 @@ def one_row(row: Row, seeds: int) -> str:
     keep(row.name, runs, wrong)
     ended = ", ".join(f"{count} {name}" for name, count in Counter(run["outcome"] for run in runs).most_common())
     return (
-        f"{row.name:<30}{len(good):>7}/{seeds:<2}{wrong:>6}{out:>9.1e}{own:>9.1e}"
+        f"{row.name:<30}{len(good):>7}/{len(runs):<2}{wrong:>6}{out:>9.1e}{own:>9.1e}"
         f"{cost:>7.2f}{answers:>7.2f}{ratio:>6.2f}×{cpu:>7.1f}  {ended}"
     )
 
@@ -174,7 +237,8 @@ def reported(row: Row, seed: int) -> dict[str, Any]:
 def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, Any]:
     opened = rl.open_oracle(target) if isinstance(target, Path) else rl.open_oracle(target, dim=true.dim)
     start = time.process_time()
-    result = rl.extract(opened, rng=seed)
+    limit = os.environ.get("PRECISION_SECONDS")
+    result = rl.extract(opened, rng=seed, seconds=None if limit is None else float(limit))
     cpu, x = time.process_time() - start, inputs(true)
     right, spread = true(x), true(x).std(axis=0)
     own = float((np.abs(opened.query(x) - right) / spread).max())
@@ -185,5 +249,5 @@ def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, Any]:
     return {
         "ok": result.ok, "out": out, "own": own, "q": cost, "qm": cost * true.outputs, "cpu": cpu, "ratio": ratio,
         "outcome": result.outcome.slug, "queries": result.queries, "widths": list(true.widths),
-        "parameters": true.parameters,
+        "parameters": true.parameters, "failures": result.evidence.get("failures", [])[-3:],
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """Check the words of pages, docstrings, comments and messages: crutches fail, long sentences are listed.
 
 python scripts/prose.py          lists crutches and sentences of more than 30 words, page by page
-python scripts/prose.py --check  prints crutches and sentences beyond all measure; exit status 1 if there are any
+python scripts/prose.py --check  prints crutches and sentences of more than 40 words; exit status 1 if there are any
 
 docs/style.md has the rules, with examples.
 """
@@ -20,7 +20,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "src").rglob("*.html"))]
 QUOTES_CRUTCHES = {"style.md"}  # the page that shows what to avoid
 CRUTCH = re.compile(r"\b(told|taken|looked at|stands|what is)\b", re.IGNORECASE)
-LONG, TOO_LONG = 30, 45  # words of a sentence
+LONG, TOO_LONG = 30, 40  # words of a sentence
 BLOCK = re.compile(r"^```.*?^```\n?", re.DOTALL | re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[\"0-9])|\s*(?:\||·)\s*|\n\s*\n|\n(?=\s*(?:[-*]|\d+\.|#+|\|)\s)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")

@@ -19,7 +19,7 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (?P<title>.*)$", re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["cli_page.py", "notebook.py"])
+@pytest.mark.parametrize("name", ["cli_page.py", "notebook.py", "prose.py"])
 def test_a_page_is_what_its_script_writes(name: str, script: Callable[..., object]) -> None:
     assert script(name, "--check") == 0
 

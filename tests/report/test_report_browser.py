@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
+from reluctant.report.page import MOST_WORDS
+
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}
 FILM = "document.querySelector('.film .scroll')"
@@ -24,10 +26,39 @@ def report(write_report) -> Path:
 def test_it_loads_offline_and_says_nothing(visit, report):
     page = visit(report)
     assert page.title() == "Audit of digits-64-32-10.onnx – reluctant"
-    assert page.locator("section").count() == 12
+    assert page.locator("section").count() == 13
     assert page.locator(".picture svg").count() == 9
+    assert not page.locator("#limits li").first.is_visible()
     page.get_by_role("link", name="Limits and assumptions").click()
-    assert page.locator("#limits").is_visible()
+    page.locator("#limits li").first.wait_for(state="visible")
+
+
+def test_layers_open_at_a_click_and_all_at_once(visit, report):
+    page = visit(report)
+    first = "#content details.layer[open]"
+    assert page.locator(first).count() == 2
+    page.locator("#steps summary").click()
+    assert page.locator("#steps table").is_visible()
+    page.get_by_role("button", name="Open all sections").click()
+    assert page.locator(first).count() == page.locator("section").count()
+
+
+@pytest.mark.parametrize("data", ["record", "unreachable"])
+def test_the_first_screen_is_short(data, visit, write_report, request):
+    page = visit(write_report(request.getfixturevalue(data)))
+    assert 5 < len(page.locator(".lead").inner_text().split()) <= MOST_WORDS
+    page.locator(".lead summary").click()
+    assert "Confidence." in page.locator(".lead").inner_text() or data == "unreachable"
+
+
+def test_every_number_has_a_meaning(visit, report):
+    """On hover at its name, and in the last section."""
+    page = visit(report)
+    named = page.locator(".figures div, .facts tr, th.n").evaluate_all("all => all.map(each => each.title)")
+    assert len(named) > 25
+    assert all(len(title) > 10 for title in named)
+    notes = page.locator("#meanings dd").all_text_contents()
+    assert set(named) <= set(notes)
 
 
 def test_a_request_would_be_heard(visit, report, heard):
@@ -51,7 +82,7 @@ def test_it_is_light_or_dark(scheme, visit, report, tmp_path):
 @pytest.mark.parametrize("data", ["record", "unreachable", "hostile_record"])
 @pytest.mark.parametrize("viewport", [PHONE, pytest.param(DESK, marks=pytest.mark.slow)], ids=["phone", "desk"])
 def test_nothing_is_wider_than_the_page(viewport, data, visit, write_report, request):
-    page = visit(write_report(request.getfixturevalue(data)), viewport=viewport)
+    page = opened(visit(write_report(request.getfixturevalue(data)), viewport=viewport))
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
@@ -59,11 +90,17 @@ def test_nothing_is_wider_than_the_page(viewport, data, visit, write_report, req
 @pytest.mark.parametrize("data", ["record", pytest.param("unreachable", marks=pytest.mark.slow)])
 def test_everybody_can_read_it(scheme, data, visit, write_report, request):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: install the extra dev")
-    page = visit(write_report(request.getfixturevalue(data)), color_scheme=scheme)
+    page = opened(visit(write_report(request.getfixturevalue(data)), color_scheme=scheme))
     found = axe.Axe().run(page).response
     assert len(found["passes"]) > 15
     serious = [each for each in found["violations"] if each["impact"] in {"serious", "critical"}]
     assert [(each["id"], [node["html"][:100] for node in each["nodes"]]) for each in serious] == []
+
+
+def opened(page: Any) -> Any:
+    """The page with all its layers open."""
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    return page
 
 
 def column(page: Any, table: str, number: int) -> list[str]:
@@ -81,7 +118,7 @@ def test_the_defenses_need_no_scrolling_beside_the_contents(visit, report):
 
 
 def test_no_name_in_a_picture_is_cut(visit, report):
-    page = visit(report, viewport={"width": 1200, "height": 900})
+    page = opened(visit(report, viewport={"width": 1200, "height": 900}))
     outside = page.locator(".picture svg").evaluate_all(
         """pictures => pictures.flatMap(svg => [...svg.querySelectorAll("text")].filter(text => {
           const [a, b] = [text.getBoundingClientRect(), svg.getBoundingClientRect()];
@@ -92,7 +129,7 @@ def test_no_name_in_a_picture_is_cut(visit, report):
 
 
 def test_tables_are_sorted_by_a_click(visit, report):
-    page = visit(report)
+    page = opened(visit(report))
     before = column(page, "#queries", 1)
     heading = page.locator("#queries thead th").nth(1)
     heading.get_by_role("button").click()
@@ -118,7 +155,7 @@ def test_what_is_not_known_is_last_both_ways(visit, report):
 
 
 def test_sorting_by_keyboard(visit, report):
-    page = visit(report)
+    page = opened(visit(report))
     page.locator("#steps thead button").nth(3).focus()
     page.keyboard.press("Enter")
     queries = [int(each) for each in column(page, "#steps", 3)]
@@ -132,7 +169,7 @@ def test_it_is_whole_without_script(visit, report):
 
 
 def test_nothing_in_a_record_runs(visit, write_report, hostile_record):
-    page = visit(write_report(hostile_record))
+    page = opened(visit(write_report(hostile_record)))
     assert page.title() == f"Audit of {hostile_record['target']['name']} – reluctant"
     assert page.locator("script").count() == 1
     assert page.locator("img").count() == 0
@@ -153,7 +190,7 @@ def test_it_prints_on_a_few_pages(visit, report, tmp_path):
 def test_the_film_is_whole_without_motion(visit, report, tmp_path):
     """Marks of creases are there at once for a reader who wants no motion, and have yet to come for others."""
     for motion in ("reduce", "no-preference"):
-        page = visit(report, reduced_motion=motion)
+        page = opened(visit(report, reduced_motion=motion))
         page.locator(".film svg").screenshot(path=tmp_path / f"{motion}.png", animations="allow")
     still, moving = (marks(imread(tmp_path / f"{motion}.png")) for motion in ("reduce", "no-preference"))
     assert still > 30
@@ -167,7 +204,7 @@ def marks(picture) -> int:
 
 
 def test_the_search_fits_a_phone(visit, report):
-    page = visit(report, viewport=PHONE)
+    page = opened(visit(report, viewport=PHONE))
     shown, whole = (page.evaluate(f"{FILM}.{which}Width") for which in ("client", "scroll"))
     assert 250 < whole <= shown
 

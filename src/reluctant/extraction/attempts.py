@@ -31,7 +31,7 @@ from reluctant.errors import (
     TimeExhausted,
 )
 from reluctant.extraction.affine import Affine
-from reluctant.extraction.any_depth import AnyDepth, DeepInBox
+from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
@@ -148,6 +148,7 @@ def extract(
 
 INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
 HEALTH_LINES = 4
+HIDDEN_SHARE = 0.7  # of a neuron's crossings of lines, where units that are off hide the others
 WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
 
 Ending: TypeAlias = tuple[Outcome, ReLUNetwork | None]
@@ -464,7 +465,8 @@ class Extraction:
             if kinds.one_layer:
                 yield DepthTwo()
             yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
-        yield from repeat(AnyDepth())  # a line may show no crease that bends, of layers that do
+        yield AnyDepth()  # a line may show no crease that bends, of layers that do
+        yield from repeat(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE)))
 
     def methods_in_own_box(self) -> Iterator[Method]:
         """One hidden layer again, unless creases bend; then several. A box of the user's own allows one alone."""

@@ -382,6 +382,10 @@ RUNS: Mapping[str, Entry] = {
         example={"changed": 3},
     ),
     "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
+    "boundary-resolution": Entry(
+        "Labels flicker within {resolution:.0e} of a typical input from their boundary: too wide to follow it.",
+        example={"resolution": 1e-3},
+    ),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),
@@ -539,7 +543,7 @@ AUDITS: Mapping[str, Entry] = {
         "The network trained on the answers falls short of a copy. A larger network or more answers may make one."
     ),
     "trained-perhaps-a-copy": Entry(
-        "The network trained on the answers may be close enough to count as a copy: {beside_a_copy}.",
+        "The trained network may count as a copy: {beside_a_copy}.",
         example={"most": 0.012, "allowed": 0.01, "labels": True, "alone": 0.9},
     ),
     "trained-on-fewer-rows": Entry(

@@ -222,7 +222,7 @@ class ReLUNetwork:
         slopes, top = dict(sums), max(sums)
         for k in range(top, 0, -1):
             by_neuron = slopes.pop(k)
-            active = patterns[k - 1].reshape(len(by_neuron), *(1,) * (by_neuron.ndim - 2), -1)
+            active = patterns[k - 1].reshape(len(by_neuron), *(1,) * (by_neuron.ndim - 2), by_neuron.shape[-1])
             by_value = np.where(active, by_neuron, 0.0)
             for source, w in self.incoming(k).items():
                 slopes[source] = by_value @ w + slopes[source] if source in slopes else by_value @ w

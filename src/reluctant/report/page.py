@@ -7,6 +7,7 @@ inside the page. A page extends `base.html` and draws tables and figures with th
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
@@ -33,7 +34,10 @@ from reluctant.report.drawings import (
     draw_stages,
 )
 from reluctant.report.film import search_svg
+from reluctant.report.meanings import MEANINGS, explained
 from reluctant.report.overview import (
+    Figure,
+    LeakFound,
     confidence_sentence,
     found_leaks,
     level_words,
@@ -42,6 +46,7 @@ from reluctant.report.overview import (
     when_sentence,
 )
 from reluctant.report.sweep_text import (
+    COLUMNS,
     defense_table,
     failure_words,
     one_label,
@@ -71,7 +76,7 @@ from reluctant.report.text import (
 LONGEST_FILM = 800_000  # characters: of a page of 1.5 MB
 
 OF_A_FAILURE = '<meta name="reluctant-target" content="not opened">'  # marks the page of a target that did not open
-NOT_OPENED = ("steps", "repeat")  # its sections
+NOT_OPENED = ("steps", "repeat")  # its sections, both open
 CONTENTS = (
     ("recovered", "What was recovered"),
     ("defenses", "What would help"),
@@ -85,7 +90,11 @@ CONTENTS = (
     ("interface", "The interface"),
     ("steps", "Steps of the audit"),
     ("repeat", "How to repeat it"),
+    ("meanings", "What the numbers mean"),
 )
+OPENED = ("recovered", "defenses")  # sections that are open at first
+MORE = "How sure this is, and what to try"
+MOST_WORDS = 120  # of the first screen
 
 READ_THROUGH = {
     **dict.fromkeys(("softmax", "log-softmax", "top-k"), " (as log-ratios of its probabilities to the first)"),
@@ -118,7 +127,7 @@ def _environment() -> Any:
     )
     environment.filters.update({name: getattr(numbers, name) for name in FILTERS})
     environment.filters["prose"] = _prose
-    environment.globals["asset"] = _asset
+    environment.globals |= {"asset": _asset, "MEANINGS": MEANINGS}
     return environment
 
 
@@ -139,6 +148,15 @@ def audit_page(record: AuditRecord) -> str:
     """The page of an audit's record."""
     sweep, opened = record.defenses, is_opened(record)
     contents = CONTENTS if opened else tuple(part for part in CONTENTS if part[0] in NOT_OPENED)
+    figures, leaks = (three_figures(record), found_leaks(record)) if opened else ([], [])
+    verdict = verdict_parts(record)
+    level = level_words(record)
+    room = MOST_WORDS - _words(target_name(record), level.words, verdict[0], figures, leaks)
+    is_shown = (not opened or record.recovered is None) and len(verdict[1].split()) <= room
+    truth = [] if record.truth is None else truth_facts(record.truth)
+    facts = [*recovered_facts(record), *truth, *interface_facts(record)]
+    columns = [*query_table(record).columns, *step_table(record).columns, *(() if sweep is None else COLUMNS)]
+    numbered = [figure.name for figure in figures] + [name for name, _ in facts] + [each.name for each in columns]
     return render(
         "audit.html",
         record=record,
@@ -146,13 +164,18 @@ def audit_page(record: AuditRecord) -> str:
         titles=dict(contents),
         name=target_name(record),
         of_a_failure="" if opened else OF_A_FAILURE,
-        level=level_words(record),
-        verdict=verdict_parts(record),
+        level=level,
+        more=MORE,
+        verdict=verdict,
+        shown=verdict[1] if is_shown else "",
+        folded="" if is_shown else verdict[1],
+        opened=OPENED if opened else NOT_OPENED,
         when=when_sentence(record),
         confidence=confidence_sentence(record),
         stopped=stop_sentence(record),
-        figures=three_figures(record) if opened else [],
-        leaks=found_leaks(record) if opened else [],
+        figures=figures,
+        leaks=leaks,
+        meanings=explained(numbered),
         absent=absences(record),
         also=also_found(record),
         flip=flip_sentence(record),
@@ -170,11 +193,19 @@ def audit_page(record: AuditRecord) -> str:
         recovered=recovered_facts(record),
         defenses=None if sweep is None else defense_table(sweep),
         queries=query_table(record),
-        truth=None if record.truth is None else truth_facts(record.truth),
+        truth=truth,
         names=name_table(record),
         interface=interface_facts(record),
         steps=step_table(record),
     )
+
+
+def _words(name: str, level: str, headline: str, figures: Sequence[Figure], leaks: Sequence[LeakFound]) -> int:
+    """Words of the first screen, without its details."""
+    shown = [name, level, headline, MORE]
+    shown += [part for figure in figures for part in (figure.name, figure.value, figure.note)]
+    shown += [part for leak in leaks for part in (leak.what, leak.state)]
+    return sum(len(part.split()) for part in shown)
 
 
 def is_page_of_a_failure(path: Path) -> bool:

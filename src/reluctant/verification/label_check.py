@@ -189,7 +189,8 @@ def check_labels(
     Cost: about 4 rows a boundary point and 2 an input.
     """
     before, part, each_pair = oracle.queries, 4, 2
-    steps = [step for step in LADDER if step >= finest]
+    own = [4 * finest, finest] if finest > LADDER[-1] else []
+    steps = sorted([step for step in LADDER if step > finest] + own, reverse=True)
     with oracle.stage("verify"):
         far = 3.0 if oracle.facts.domain.is_space else 1.0
         rows = np.concatenate([draw(inputs), far * draw(inputs)])

@@ -216,11 +216,19 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
                 found = _Explained.by(known, memory, rng, settings.error)
         if not found.wrong.any():
             return known
-        if found.wrong.mean() > MOST_WRONG:
+        astray = found.wrong.mean() > MOST_WRONG  # the layers, or the fit alone
+        if astray and not mostly_explained(known, memory, rng, settings):
             break
         with ladder.oracle.stage("completion"):
             ladder.store.scan(found.segments(rng))
-            ladder.look_again()
+            put_back = ladder.kept()
+            try:
+                ladder.look_again()
+                worse = not mostly_explained(ladder.known(), memory, rng, settings)
+            except StageFailed:
+                worse = True
+            if worse:  # a neuron was lost on the way, or one was added that is none
+                put_back()
     raise StageFailed(
         "completion", "answers that the layers do not explain", number=float(found.wrong.mean()), limit=0,
     )  # fmt: skip

@@ -56,6 +56,11 @@ class Layer:
         decided = np.zeros(len(self), dtype=bool)
         return Layer(sign[:, None] * self.weights, sign * self.biases, decided, self.carried, both)
 
+    def with_all_carried(self) -> Layer:
+        """Sides as they are, and the whole layer before carried on: what turns a neuron round is linear in it."""
+        decided, every = np.zeros(len(self), dtype=bool), np.arange(self.weights.shape[1])
+        return replace(self, undecided=decided, carried=every)
+
 
 @dataclass(frozen=True)
 class LocalMap:
@@ -127,22 +132,21 @@ class KnownLayers:
         """The neurons of the last layer that are the wrong way round turned, those active on both sides marked."""
         return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong, mirrored)))
 
+    def carried_on(self) -> KnownLayers:
+        """The last layer with what goes on beside it in place of sides."""
+        return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].with_all_carried()))
+
     def with_both_halves(self) -> KnownLayers:
-        """Mirrored neurons as two of them: t z = t max(z, 0) - t max(-z, 0) for the layer above."""
-        layers = list(self.layers)
-        for k, layer in enumerate(layers):
-            both, start, end = layer.mirrored, len(layer), len(layer) + len(layer.mirrored)
-            if not len(both):
-                continue
-            weights = np.concatenate([layer.weights, -layer.weights[both]])
-            biases = np.concatenate([layer.biases, -layer.biases[both]])
-            layers[k] = Layer(weights, biases, np.zeros(len(biases), dtype=bool), layer.carried)
-            if k + 1 < len(layers):
-                above, seen = layers[k + 1], layers[k + 1].weights.copy()
-                halves = seen[:, start:end].copy()
-                seen[:, both] += halves
-                seen[:, start:end] = -halves
-                layers[k + 1] = replace(above, weights=seen, biases=above.biases - halves @ layer.biases[both])
+        """The same function of neurons alone: mirrored neurons, and inputs that are carried, as two of them each.
+
+        t z = t max(z, 0) - t max(-z, 0) for the layer above.
+        """
+        layers: list[Layer] = []
+        mix, shift = np.eye(self.dim), np.zeros(self.dim)  # features here are mix times those of the new layers + shift
+        for layer in self.layers:
+            moved = replace(layer, weights=layer.weights @ mix, biases=layer.biases + layer.weights @ shift)
+            new, mix, shift = _in_neurons(layer, moved, mix, shift, above_inputs=not layers)
+            layers.append(new)
         return KnownLayers(self.dim, tuple(layers))
 
     @property
@@ -205,3 +209,33 @@ class KnownLayers:
             h = np.hstack([np.maximum(z, 0), h @ layer.beside.T])
             jacobian = np.concatenate([np.where((z > 0)[:, :, None], g, 0.0), layer.beside @ jacobian], axis=1)
         return LocalMap(h, jacobian, np.hstack(values), np.concatenate(gradients, axis=1))
+
+
+def _in_neurons(
+    layer: Layer, moved: Layer, mix: FloatArray, shift: FloatArray, *, above_inputs: bool
+) -> tuple[Layer, FloatArray, FloatArray]:
+    """A layer whose features are neurons and carried values that are not negative, and the old features by these.
+
+    moved: the layer on the new features below it, which give the old ones by `mix` and `shift`.
+    """
+    h = len(layer)
+    if layer.undecided.any():  # the last one: outputs are fitted to what goes on beside it, whatever that is
+        carried = np.flatnonzero(np.abs(mix[layer.carried]).max(axis=0, initial=0) > 0)
+        return replace(moved, carried=carried), mix, shift
+    halves = layer.mirrored if len(layer.beside) == len(layer.mirrored) + len(layer.carried) else layer.mirrored[:0]
+    single = layer.beside[len(halves) :]  # unit rows: old features that go on as they are
+    parts, rest = single @ mix, single @ shift
+    pairs = parts if above_inputs else parts[:0]
+    carried = np.flatnonzero(np.abs(parts).max(axis=0, initial=0) > 0) if not above_inputs else np.empty(0, np.intp)
+    weights = np.concatenate([moved.weights, -moved.weights[halves], pairs, -pairs])
+    biases = np.concatenate([moved.biases, -moved.biases[halves], np.zeros(2 * len(pairs))])
+    n, p = len(halves), len(pairs)
+    by_new = np.zeros((h + n + len(single), len(biases) + len(carried)))
+    by_new[:h, :h] = np.eye(h)
+    by_new[h + np.arange(n), halves] = 1.0
+    by_new[h : h + n, h : h + n] = -np.eye(n)
+    by_new[h + n :, h + n : h + n + p] = np.eye(len(single), p)
+    by_new[h + n :, h + n + p : h + n + 2 * p] = -np.eye(len(single), p)
+    by_new[h + n :, len(biases) :] = parts[:, carried]
+    offsets = np.concatenate([np.zeros(h), -layer.biases[halves], np.zeros(len(single)) if above_inputs else rest])
+    return Layer(weights, biases, np.zeros(len(biases), dtype=bool), carried), by_new, offsets

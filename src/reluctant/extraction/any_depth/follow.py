@@ -9,6 +9,7 @@ is determined.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -61,13 +62,20 @@ def find_walls(
     steps: int,
     scale: float,
     rng: np.random.Generator,
+    enough: Callable[[IntArray], bool] | None = None,
 ) -> tuple[Walls, FloatArray]:
-    """Walk from each start on the known part of the crease and collect the walls met; also where the walks end."""
-    found, x = [], starts
+    """Walk from each start on the known part of the crease and collect the walls met; also where the walks end.
+
+    enough: True if walls at these hinges are; then the walks end early.
+    """
+    found, x, met = [], starts, np.empty(0, dtype=np.intp)
     for _ in range(steps):
         step = _WalkStep.aim(known, incoming, x, scale, rng)
         walls, x = step.go(known, incoming, x, scale, rng)
         found.append(walls)
+        met = np.concatenate([met, walls.hinge])
+        if enough is not None and enough(met):
+            break
     return Walls.joined(found), x
 
 
@@ -307,7 +315,7 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
 
     Cost: about 16 rows for each coefficient that the start leaves open.
     """
-    first_walls, most_walls = 3, 8  # asked in a round: few until one was crossed
+    first_walls, most_walls = 4, 8  # asked in a round: few until one was crossed
     failures_first = 4  # walls not crossed before any is: a crease of a deeper layer, or one that cannot be seen
     failures_per_success = 0.5
     most_dry = 2  # walks in a row that find no new wall
@@ -317,9 +325,8 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
     while not incoming.closed and dry < most_dry:
         if incoming.residual > INCONSISTENT:
             return None
-        walls = _roomiest_walls(
-            _walk_to_walls(asker, known, crease, incoming), failed, most_walls if good else first_walls
-        )
+        most = most_walls if good else first_walls
+        walls = _roomiest_walls(_walk_to_walls(asker, known, crease, incoming, failed, most), failed, most)
         if not len(walls):
             dry += 1
             continue
@@ -335,19 +342,32 @@ def follow_crease(asker: Asker, known: KnownLayers, crease: Crease) -> Crease | 
     return crease if incoming.residual <= INCONSISTENT else None
 
 
-def _walk_to_walls(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> Walls:
-    walks, walk_steps = 24, 30  # side by side, and how far each goes
+FAILURES_AT_A_HINGE = 3  # then it is let be
+
+
+def _walk_to_walls(
+    asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights, failed: IntArray, most: int
+) -> Walls:
+    """Walls at more hinges than will be asked, so that there is a choice of roomy ones."""
+    walks, walk_steps = 48, 16  # side by side, and how far each goes
+    walls_each, many_walls = 4, 12  # for each that is asked: enough at so many hinges, or at however few
     starts = incoming.sure_points(known, crease)
     if not len(starts):
         raise StageFailed("creases", "no point of a crease is known well enough to walk from", number=0, limit=1)
     chosen = starts[asker.rng.integers(len(starts), size=walks)]
-    return find_walls(known, incoming, chosen, walk_steps, asker.scale, asker.rng)[0]
+
+    def enough(hinges: IntArray) -> bool:
+        usable = hinges[failed[hinges] < FAILURES_AT_A_HINGE]
+        if len(usable) >= many_walls * most:
+            return True
+        return len(usable) >= walls_each * most and len(np.unique(usable)) >= most
+
+    return find_walls(known, incoming, chosen, walk_steps, asker.scale, asker.rng, enough)[0]
 
 
 def _roomiest_walls(walls: Walls, failed: IntArray, most: int) -> Walls:
     """The roomiest wall at each hinge, the roomiest of those first."""
-    failures_at_a_hinge = 3
-    walls = walls.chosen(np.flatnonzero(failed[walls.hinge] < failures_at_a_hinge))
+    walls = walls.chosen(np.flatnonzero(failed[walls.hinge] < FAILURES_AT_A_HINGE))
     order = np.argsort(-walls.clearance())
     _, first = np.unique(walls.hinge[order], return_index=True)
     return walls.chosen(order[np.sort(first)][:most])
@@ -371,3 +391,14 @@ def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: Incomin
         room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1)
     seen = asker.test(places, normals, place_room * room)
     return bool(seen.found.sum() >= max(present_share * (~seen.constant).sum(), 1))
+
+
+def goes_straight_on(asker: Asker, crease: Crease, least: float) -> bool:
+    """Look at random places of the hyperplane through a crease; `least` share must show it. Cost: 48 rows."""
+    looked_at, room = 12, 1e-3  # of the scale
+    points = asker.scale / np.sqrt(len(crease.normal)) * asker.rng.standard_normal((looked_at, len(crease.normal)))
+    points -= np.outer((points - crease.points[0]) @ crease.normal, crease.normal)
+    normals = np.repeat(crease.normal[None], looked_at, axis=0)
+    seen = asker.test(points, normals, np.full(looked_at, room * asker.scale))
+    visible = int((~seen.constant).sum())
+    return bool(seen.found.sum() >= least * visible - 1)

@@ -216,8 +216,10 @@ class LineScore:
     misses: int
 
     def share(self) -> float:
-        """Part of the crossings that was seen."""
-        return self.hits / max(self.hits + self.misses, 1)
+        """Part of the crossings that was seen; where they are many, one may be too close to another one."""
+        many = 6
+        misses = max(self.misses - (self.hits >= many), 0)
+        return self.hits / max(self.hits + misses, 1)
 
 
 def passes_kinks(store: KinkStore, known: KnownLayers, incoming: IncomingWeights) -> BoolArray:

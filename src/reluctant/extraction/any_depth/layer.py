@@ -24,14 +24,12 @@ from reluctant.extraction.any_depth.crease_equations import (
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.follow import follow_crease, is_there
+from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease, goes_straight_on, is_there
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-
-SEEN_SHARE = 0.7  # share of a neuron's crossings that must be kinks
 
 
 @dataclass(frozen=True)
@@ -51,23 +49,25 @@ class Neuron:
         return replace(other, turned=self.turned, mirrored=self.mirrored)
 
 
-def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease) -> Neuron | None:
+def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease, seen_share: float) -> Neuron | None:
     """The neuron of a crease, if its equations agree and the stored lines do not speak against it."""
     largest_residual = 1e-7  # of a neuron's linear system
     incoming = solve_crease(known, crease)
-    if incoming.residual < largest_residual and line_score(store, known, incoming).share() >= SEEN_SHARE:
+    if incoming.residual < largest_residual and line_score(store, known, incoming).share() >= seen_share:
         return Neuron(crease, incoming)
     return None
 
 
-def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neuron) -> bool:
-    """True if stored lines cross it often enough, or it is there where it is looked for."""
+def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neuron, least: float) -> bool:
+    """True if stored lines cross it often enough, or it is there where it is looked for, at `least` share of places."""
+    most_lines = 0.75  # share of the lines: a hyperplane that so many show goes on
     enough_hits = 4  # crossings seen on stored lines that make further questions needless
     fewest_hits = 2  # the one it was found by, and another
     hits_first = 3  # a hyperplane is met by every line
     hits = line_score(store, known, neuron.incoming).hits
     if not known.layers:
-        return hits >= hits_first
+        on_most = hits >= most_lines * store.lines
+        return hits >= hits_first and (on_most or goes_straight_on(asker, neuron.crease, least))
     looked_for = hits < enough_hits
     return hits >= fewest_hits and not (looked_for and not is_there(asker, known, neuron.crease, neuron.incoming))
 
@@ -100,6 +100,8 @@ class LayerLimits:
         repairs: how often a layer that fails is looked for again, after a look at the layers below.
         repair_lines: random lines for that look.
         reentries: how often all layers are gone through again after new lines.
+        seen_share: share of a neuron's crossings of lines that must be kinks. Few neurons hide behind others; more
+            often a crease of a deeper layer goes straight on for long.
     """
 
     layers: int = 8
@@ -111,6 +113,7 @@ class LayerLimits:
     repairs: int = 2
     repair_lines: int = 4
     reentries: int = 3
+    seen_share: float = 0.95
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("repairs", "reentries"))
@@ -130,7 +133,7 @@ class LayerSearch:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
         quiet, enough = 0, self.limits.quiet_lines if self.known.layers else self.limits.quiet_lines_first
         most = self.store.lines + self.limits.new_lines
-        while quiet < enough and self.store.lines < most and not self.at_odds():
+        while quiet < enough * self.patience() and self.store.lines < most * self.patience() and not self.at_odds():
             if not len(self.next_batch()):
                 self.store.scan_random(1)
                 self.review()
@@ -138,6 +141,15 @@ class LayerSearch:
             if self.at_odds():
                 self.settle_sides(final=True)  # a mirrored neuron may be why, and then there are more to find
         self.settle_sides(final=True)
+        self.let_go_deeper()
+
+    def patience(self) -> int:
+        """How many times as many lines are worth it: more where most lines do not show hyperplanes that they cross."""
+        if self.known.layers or not len(self.store.kinks):
+            return 1
+        hits = [line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons]
+        rarely_seen, longer = 0.6, 3
+        return longer if not hits or np.mean(hits) < rarely_seen * self.store.lines else 1
 
     def adopt(self, neurons: Iterable[Neuron]) -> None:
         """Neurons that were found before features changed: followed on where that opened something."""
@@ -195,7 +207,8 @@ class LayerSearch:
 
     def review(self) -> None:
         """Let go of neurons that new lines speak against."""
-        self.neurons = [n for n in self.neurons if line_score(self.store, self.known, n.incoming).share() >= SEEN_SHARE]
+        least = self.limits.seen_share
+        self.neurons = [n for n in self.neurons if line_score(self.store, self.known, n.incoming).share() >= least]
 
     def next_batch(self) -> IntArray:
         """All kinks of a line for the first layer; then one at a time, the cheapest and roomiest first."""
@@ -231,7 +244,7 @@ class LayerSearch:
         if crease is None:
             return
         neuron = self.accepted(crease)
-        if neuron is not None and is_confirmed(self.asker, self.store, self.known, neuron):
+        if neuron is not None and is_confirmed(self.asker, self.store, self.known, neuron, self.limits.seen_share):
             self.add(neuron)
             self.settle_sides()
 
@@ -296,6 +309,16 @@ class LayerSearch:
             if again is not None:
                 self.add(again)
 
+    def carry_on(self) -> bool:
+        """Leave sides of the layer below open for good, where what turns them can be carried on beside it.
+
+        They do not show where a neuron there is always on: its part of the layer above is linear as well.
+        """
+        if not self.neurons:
+            return False
+        self.known = self.known.carried_on()
+        return True
+
     def doubt(self) -> BoolArray | None:
         """The sides on which all neurons but one agree; that one is let go."""
         for k in range(len(self.neurons)):
@@ -312,14 +335,36 @@ class LayerSearch:
             both = neuron.mirrored or (mirrored is not None and bool(mirrored[k]))
             self.neurons[k] = replace(neuron, turned=bool(turn) != bool(neuron.turned), mirrored=both)
 
-    def layer(self) -> Layer:
-        """The neurons found, as a layer with unit rows; what cannot be seen of them is settled."""
+    def let_go_deeper(self) -> None:
+        """Let go of neurons that bend at others of this layer: they belong to a deeper one.
+
+        Such a crease goes straight on for long where the target is constant behind its bends, or open coefficients
+        leave much to choose. Those that lines show least are looked at first.
+        """
+        on_most = 0.75 * self.store.lines
+        hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
+        for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
+            if neuron.incoming.closed if self.known.layers else hits[id(neuron)] >= on_most:
+                continue
+            surer = [n for n in self.neurons if n.incoming.closed and hits[id(n)] > hits[id(neuron)]]
+            if surer and self.bends_at(surer, neuron):
+                self.neurons = [other for other in self.neurons if other is not neuron]
+
+    def bends_at(self, others: Sequence[Neuron], neuron: Neuron) -> bool:
+        """True if the crease of a neuron, followed across those of others, is seen to bend there."""
+        known = self.known.extended(replace(self.layer(others), undecided=np.ones(len(others), dtype=bool)))
+        crease = follow_crease(self.asker, known, neuron.crease)
+        return crease is not None and solve_crease(self.known, crease).residual > INCONSISTENT
+
+    def layer(self, neurons: Sequence[Neuron] | None = None) -> Layer:
+        """The neurons found, or these, as a layer with unit rows; what cannot be seen of them is settled."""
         points = [self.store.kinks.point, self.store.middles, *self.store.ends]
-        return as_layer(self.neurons, self.known.features(np.concatenate(points)))
+        neurons = self.neurons if neurons is None else neurons
+        return as_layer(neurons, self.known.features(np.concatenate(points)))
 
     def accepted(self, crease: Crease) -> Neuron | None:
         """The neuron of a crease, as far as is known."""
-        return accepted_neuron(self.store, self.known, crease)
+        return accepted_neuron(self.store, self.known, crease, self.limits.seen_share)
 
 
 class Ladder:
@@ -347,10 +392,12 @@ class Ladder:
             with self.oracle.stage(f"layer {number}"):
                 search.run()
                 if not (search.neurons and search.known.sided):
-                    repairs += 1
-                    if repairs > self.limits.repairs or not self.repair(search):
+                    misplaced, hopeful = search.misplaced(), repairs < self.limits.repairs
+                    if (misplaced or not search.neurons or number == 2) and hopeful and self.repair(search):
+                        repairs += not misplaced
+                        continue
+                    if not search.carry_on():
                         raise _layer_failure(number, search)
-                    continue
             self.push(search)
             if is_last(self.known()):
                 return
@@ -369,18 +416,44 @@ class Ladder:
             return False
         before = len(self.top.neurons)
         self.top.adopt(failed.misplaced())
-        if len(self.top.neurons) == before:
-            self.store.scan_random(self.limits.repair_lines)
-        return self.reenter() or len(self.top.neurons) > before
+        if len(self.top.neurons) > before:
+            return True
+        self.store.scan_random(self.limits.repair_lines)
+        return self.reenter()
 
     def look_again(self) -> None:
         """After new lines: what they speak against is dropped, what they close is closed, new creases are followed."""
         self.top.review()
         self.top.close()
         # Layers that were rebuilt may have lost neurons, whose kinks are there again.
-        for _ in range(self.limits.reentries):
+        for again in range(self.limits.reentries):
             if not self.reenter():
+                if not again:
+                    self.add_layer()
                 return
+
+    def add_layer(self) -> None:
+        """One layer more of kinks that fit into none: units that switch on few inputs may be all that shows of it."""
+        if len(self.searches) < self.limits.layers:
+            search = LayerSearch(self.asker, self.store, self.known(), self.limits)
+            search.try_everything()
+            search.settle_sides(final=True)
+            if search.neurons and (search.known.sided or search.carry_on()):
+                self.push(search)
+
+    def kept(self) -> Callable[[], None]:
+        """What puts all searches back as they are now; kinks that were tried since stay tried."""
+        before = [(each, each.known, list(each.neurons), each.turned, each.mirrored) for each in self.searches]
+
+        def put_back() -> None:
+            tried = [search.tried for search in self.searches]
+            self.searches = [search for search, *_ in before]
+            for search, known, neurons, turned, mirrored in before:
+                search.known, search.neurons, search.turned, search.mirrored = known, neurons, turned, mirrored
+            for search, more in zip(self.searches, tried, strict=False):
+                search.tried |= more
+
+        return put_back
 
     def reenter(self) -> bool:
         """Try kinks that nothing explains in every layer, from the lowest; True if a neuron was found."""
@@ -401,7 +474,7 @@ class Ladder:
             if not search.known.sided:
                 search.try_everything()
                 search.settle_sides(final=True)
-            if not (search.neurons and search.known.sided):
+            if not (search.neurons and (search.known.sided or search.carry_on())):
                 raise _layer_failure(len(self.searches) + 1, search)
             self.push(search)
 

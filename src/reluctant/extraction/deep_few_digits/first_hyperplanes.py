@@ -24,6 +24,8 @@ NORMAL_ERROR = 0.02  # from here on normals match by chance
 HITS_A_MISS = 2.0  # crossings that are kinks, for each that is not
 GRADIENT_STEP = 0.35  # of a piece
 ROW_STEP = 0.45  # of half a piece
+ROW_KINKS, ROW_ERROR = 4, 5e-3  # kinks that a row is measured at, one after another, until it is known to this
+MOST_OUTSIDE = 0.01  # part of the gradients outside the span of the rows: 1e-4 when right, more if a neuron is missing
 MARGIN = 0.1  # slope along a neuron that is off over that where it is on: 0.007 if right, 0.4 if one is no neuron
 
 
@@ -212,6 +214,16 @@ class FirstLayer:
     outside: float
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A normal (k,) in the larger frame, with its error; points (2, k) and gradients (2, m, k) beside its kink."""
+
+    normal: FloatArray
+    error: float
+    points: FloatArray
+    gradients: FloatArray
+
+
 def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) -> FirstLayer:
     """Rows of the hyperplanes in a frame of 1.25 directions a neuron, and their sides. Cost: 2 gradients a neuron."""
     dim, k = asked.view.dim, len(small.frame.basis)
@@ -219,30 +231,59 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
     frame = small.frame
     if size > k:
         frame = frame.extended(frame.new_directions(size - k, asked.rng))
+    rows: list[_Row | None] = [None] * len(planes)
+    with asked.view.oracle.stage("rows"):
+        for turn in range(ROW_KINKS):  # a crease close to one kink is not close to the next
+            wanted = [j for j, row in enumerate(rows) if row is None or row.error > ROW_ERROR]
+            wanted = [j for j in wanted if turn < len(planes[j].kinks)]
+            for j, row in zip(
+                wanted, _measured_rows(asked, small, frame, [planes[j] for j in wanted], turn), strict=True
+            ):
+                best = rows[j]
+                if row is not None and (best is None or row.error < best.error):
+                    rows[j] = row
+    known = [j for j, row in enumerate(rows) if row is not None]
+    found = [row for row in rows if row is not None]
+    if len(known) > size:
+        raise StageFailed("sides", "more neurons than directions", number=len(known), limit=size)
+    if not known:
+        raise StageFailed("rows", "no gradient beside a kink", number=0, limit=1)
+    w = np.array([row.normal / np.linalg.norm(row.normal) for row in found])
+    b = np.array([planes[j].offset / np.linalg.norm(row.normal) for j, row in zip(known, found, strict=True)])
+    y, gradients = np.concatenate([row.points for row in found]), np.concatenate([row.gradients for row in found])
+    return _turned(frame, w, b, [planes[j].share for j in known], y, gradients)
+
+
+def _measured_rows(
+    asked: Asked, small: SmallFrame, frame: Frame, planes: list[Hyperplane], turn: int
+) -> list[_Row | None]:
+    """Rows by the gradients beside each plane's kink of this number; None where no step was straight."""
+    if not planes:
+        return []
+    k, size = len(small.frame.basis), len(frame.basis)
     points, steps = [], []
     for plane in planes:
-        kink = plane.kinks[0]
+        kink = plane.kinks[turn]
         line = small.lines[kink.line]
         points += list(line.at(kink.middles))
         steps += list(ROW_STEP * kink.lengths / 2 * line.size)
-    with asked.view.oracle.stage("rows"):
-        slopes, sds = central_gradients(
-            asked.ask, small.frame.points(np.array(points)), frame.basis, np.array(steps)[:, None]
-        )
-    w, b = np.zeros((len(planes), size)), np.zeros(len(planes))
-    for j, plane in enumerate(planes):
-        normal = rank_one((slopes[2 * j + 1] - slopes[2 * j]).T)[0]
-        normal = normal * np.sign(normal[:k] @ plane.normal) / np.linalg.norm(normal[:k])
-        normal[:k] = plane.normal  # the small frame's part is known better
-        w[j], b[j] = normal / np.linalg.norm(normal), plane.offset / np.linalg.norm(normal)
-    measured = np.asarray(np.isfinite(sds).all(axis=1))
-    known = [j for j in range(len(planes)) if measured[2 * j : 2 * j + 2].all()]
-    if len(known) > size:
-        raise StageFailed("sides", "more neurons than directions", number=len(known), limit=size)
+    slopes, sds = central_gradients(
+        asked.ask, small.frame.points(np.array(points)), frame.basis, np.array(steps)[:, None]
+    )
     y = np.zeros((len(points), size))
     y[:, :k] = points
-    gradients = slopes[measured].transpose(0, 2, 1)
-    return _turned(frame, w[known], b[known], [planes[j].share for j in known], y[measured], gradients)
+    rows: list[_Row | None] = []
+    for j, plane in enumerate(planes):
+        pair = slice(2 * j, 2 * j + 2)
+        if not np.isfinite(sds[pair]).all():
+            rows.append(None)
+            continue
+        normal, amount, _ = rank_one((slopes[2 * j + 1] - slopes[2 * j]).T)
+        error = float(np.linalg.norm(sds[pair])) / max(float(np.linalg.norm(amount)), 1e-300)
+        normal = normal * np.sign(normal[:k] @ plane.normal) / np.linalg.norm(normal[:k])
+        normal[:k] = plane.normal  # the small frame's part is known better
+        rows.append(_Row(normal, error, y[pair], slopes[pair].transpose(0, 2, 1)))
+    return rows
 
 
 def _turned(
@@ -253,20 +294,45 @@ def _turned(
     gradients: (n, m, k) at coordinates y (n, k).
     """
     most_dropped = 6
-    keep, margin = np.argsort(shares)[::-1], np.inf
+    keep = np.argsort(shares)[::-1]
+    sides = _sides(w[keep], b[keep], y, gradients)
     for _ in range(most_dropped):
-        rows = w[keep]
-        parts = gradients @ np.linalg.pinv(rows)  # (n, m, h)
-        sizes, positive = np.linalg.norm(parts, axis=1), y @ rows.T + b[keep] > 0
-        on, off = (_medians(sizes, side) for side in (positive, ~positive))
-        margin = float((np.minimum(on, off) / np.maximum(np.maximum(on, off), 1e-300)).max(initial=0.0))
-        if margin < MARGIN:
-            sides = np.where(on >= off, 1.0, -1.0)
-            left = np.linalg.norm(gradients - parts @ rows, axis=(1, 2))
-            outside = left / np.maximum(np.linalg.norm(gradients, axis=(1, 2)), 1e-300)
-            return FirstLayer(frame, rows * sides[:, None], b[keep] * sides, margin, float(np.median(outside)))
-        keep = keep[:-1]
-    raise StageFailed("sides", "slopes on both sides of a hyperplane", number=margin, limit=MARGIN)
+        if sides.margin < MARGIN or len(keep) < 2:
+            break
+        fewer = [np.delete(keep, i) for i in range(len(keep))]
+        without = [_sides(w[rest], b[rest], y, gradients) for rest in fewer]
+        best = int(np.argmin([np.sort(other.margins)[-3:].sum() for other in without]))
+        keep, sides = fewer[best], without[best]
+    if not sides.margin < MARGIN:
+        raise StageFailed("sides", "slopes on both sides of a hyperplane", number=sides.margin, limit=MARGIN)
+    if sides.outside > MOST_OUTSIDE:
+        raise StageFailed("first layer", "slopes outside its rows", number=sides.outside, limit=MOST_OUTSIDE)
+    turned = np.where(sides.on_above, 1.0, -1.0)
+    return FirstLayer(frame, w[keep] * turned[:, None], b[keep] * turned, sides.margin, sides.outside)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Of rows: on which side each is on, the slope on the other over that there, and gradients outside their span."""
+
+    on_above: np.ndarray
+    margins: FloatArray
+    outside: float
+
+    @property
+    def margin(self) -> float:
+        """The largest."""
+        return float(self.margins.max(initial=0.0))
+
+
+def _sides(w: FloatArray, b: FloatArray, y: FloatArray, gradients: FloatArray) -> _Sides:
+    parts = gradients @ np.linalg.pinv(w)  # (n, m, h)
+    sizes, positive = np.linalg.norm(parts, axis=1), y @ w.T + b > 0
+    on, off = (_medians(sizes, side) for side in (positive, ~positive))
+    margins = np.minimum(on, off) / np.maximum(np.maximum(on, off), 1e-300)
+    left = np.linalg.norm(gradients - parts @ w, axis=(1, 2))
+    outside = left / np.maximum(np.linalg.norm(gradients, axis=(1, 2)), 1e-300)
+    return _Sides(on >= off, margins, float(np.median(outside)))
 
 
 def _medians(sizes: FloatArray, side: np.ndarray) -> FloatArray:

@@ -20,6 +20,7 @@ from reluctant.extraction.deep_few_digits.missing_neurons import (
     with_missing,
 )
 from reluctant.extraction.deep_few_digits.orthant import SecondRow
+from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
 from reluctant.extraction.deep_few_digits.two_layers import (
     TwoLayers,
     Weighed,
@@ -34,6 +35,8 @@ from reluctant.verification.precision import rounding_sizes
 SURPRISE = 15.0  # deviations, that no answer may be off by
 SPREAD = 0.5  # of the sizes of random inputs, in the logarithm
 WILD, ROBUST = 1e3, 8.0  # Huber's limits, in deviations: with a neuron missing, and without
+WILD_GAIN = 0.03  # of the sum of squares: with a neuron missing, steps that gain less lead nowhere
+NEARLY_RIGHT = 10.0  # deviations, median: what few answers leave beside it is a rare neuron
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,9 @@ class FittedFrame:
         return Weighed(y, f, self.noise.at(asked, self.network, y, rows))
 
 
-FIT_ROUNDS = 8
-MOST_PRODUCTS = 1e7  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
+FIT_ROUNDS = 12
+MOST_PRODUCTS = 4e6  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
+FEW_LEFT = 0.02  # of the answers: so few are a crease that is placed badly, or a rare neuron
 FIT_CHI = 3.0  # root mean square of the residuals, in deviations: above, the structure is wrong
 
 
@@ -114,14 +118,17 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
 
     calibration: noise over the length of a piece, over that of short lines.
     """
-    past_gone, worse, most_placing = 0.02, 2.0, 2
+    past_gone, worse, most_placing, most_fruitless = 0.02, 2.0, 2, 1
     frame, rng, m = layer.frame, asked.rng, asked.outputs
     with asked.view.oracle.stage("frame"):
         parameters = layer.w.size + len(rows) * (len(layer.b) + m)
         random = int(1.5 * parameters / asked.answers_a_row) + 200
+        earlier = len(asked.in_frame(frame)[0])
+        typical = np.arange(earlier, earlier + random)
         asked.ask(frame.points(random_coordinates(asked, frame, random)))
-    fitted = FittedFrame(frame, _with_outputs(asked, layer, rows), CarriedNoise())
-    chi, known, placing = np.inf, fitted, 0
+    start = _with_outputs(asked, layer, rows)
+    fitted = FittedFrame(frame, start, measured_noise(asked, frame, start, calibration))
+    chi, known, placing, fruitless = np.inf, fitted, 0, 0
     for turn in range(FIT_ROUNDS):
         answers = fitted.answers(asked)
         parameters = fitted.network.parameters
@@ -130,13 +137,16 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             most = max(most, int(MOST_PRODUCTS / parameters))
         some = answers.chosen(_some(np.abs(answers.left_by(fitted.network)).max(axis=1), random, most, rng))
         enough = 0.0 if placing else 3.0
-        network = fit_two_layers(fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=enough)
-        network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
+        network = fit_two_layers(
+            fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=enough, gain=WILD_GAIN
+        )
+        if np.median(np.abs(some.left_by(network))) < NEARLY_RIGHT:
+            network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
         if network.s is not None:
             turned, left = without_past_term(network)
             if left < past_gone:
                 network = fit_two_layers(replace(turned, s=None), some, rng, huber=ROBUST, steps=8, damping=1e-6)
-        fitted = FittedFrame(frame, network, measured_noise(asked, frame, network, calibration))
+        fitted = replace(fitted, network=network)
         chi = _chi(asked, fitted)
         if chi < FIT_CHI:
             fitted = replace(fitted, noise=fitted.noise.times(_inner_size(asked, fitted)))
@@ -147,25 +157,28 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
         largest = np.abs(left_over).max(axis=1)
         if chi < 2 and not (largest > SURPRISE).any():
             if not _surprises(asked, fitted):
-                return fitted
+                return _without_idle(asked, fitted, len(rows))
             continue  # a rare crease that is placed badly: these answers place it
-        hopeless = np.median(np.abs(left_over)) > 20  # not a neuron that is missing
-        if hopeless or turn + 1 == FIT_ROUNDS:
+        if turn + 1 == FIT_ROUNDS or fruitless > most_fruitless:
             break
-        if chi < FIT_CHI and placing < most_placing:  # as above: a neuron that is missing leaves far more
+        few = (largest > UNEXPLAINED).mean() < FEW_LEFT and np.median(largest) < EXPLAINED
+        if (chi < FIT_CHI or few) and placing < most_placing:  # as above: a neuron that is missing leaves far more
             placing += 1
             continue
         placing = 0
         more = second_from_left(fitted.network, answers, rng)
+        if more is None and np.median(largest) > EXPLAINED:
+            more = neuron_from_moments(fitted.network, answers.chosen(typical))
         if more is not None:
             fitted = replace(fitted, network=more)
             continue
         missing = find_missing(asked, frame, fitted.network, answers)
+        fruitless = 0 if missing else fruitless + 1
         if missing:
             explained = answers.y[largest < EXPLAINED + 1]
             fitted = replace(fitted, network=with_missing(fitted.network, missing, explained))
     if chi < FIT_CHI:
-        return fitted
+        return _without_idle(asked, fitted, len(rows))
     raise StageFailed("frame", "answers are not explained", number=chi, limit=FIT_CHI)
 
 
@@ -181,6 +194,29 @@ def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> Two
     found = np.linalg.lstsq(features / scale, f / sd, rcond=1e-10)[0] / scale[:, None]
     a, s, e = found[: len(c)].T, found[len(c) : -1].T, found[-1]
     return TwoLayers(layer.w, layer.b, v, c, a, e, s)
+
+
+def _without_idle(asked: Asked, fitted: FittedFrame, measured: int) -> FittedFrame:
+    """Without second-layer neurons that the others can do without; the first so many were measured, and stay."""
+    replaced, worse = 30.0, 1.1  # deviations that are left without one before the others are fitted, and chi after it
+    kept = fitted
+    for k in range(len(fitted.network.c) - 1, measured - 1, -1):
+        network, answers = kept.network, kept.answers(asked)
+        some = answers.chosen(asked.rng.permutation(len(answers))[: 2 * network.parameters + 1000])
+        values = np.maximum(network.states(some.y)[1], 0) / some.sd[:, :1]
+        others = np.column_stack([np.delete(values, k, axis=1), 1 / some.sd[:, 0]])
+        instead = np.linalg.lstsq(others, values[:, k], rcond=1e-9)[0]
+        left = np.abs(network.a[:, k]).max() * np.sqrt(np.mean((others @ instead - values[:, k]) ** 2))
+        if not left < replaced:
+            continue
+        a = np.delete(network.a, k, axis=1) + np.outer(network.a[:, k], instead[:-1])
+        e = network.e + network.a[:, k] * instead[-1]
+        fewer = replace(network, v=np.delete(network.v, k, axis=0), c=np.delete(network.c, k), a=a, e=e)
+        fewer = fit_two_layers(fewer, some, asked.rng, huber=ROBUST, steps=10, damping=1e-4)
+        without = replace(kept, network=fewer)
+        if _chi(asked, without) < worse * max(_chi(asked, kept), 1.0):
+            kept = without
+    return kept
 
 
 def _inner_size(asked: Asked, fitted: FittedFrame) -> float:

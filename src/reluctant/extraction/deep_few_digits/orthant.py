@@ -17,6 +17,8 @@ from reluctant.numerics import FloatArray
 
 SEGMENT_SAMPLES = 25
 ROW_ERROR = 0.05  # within the basin of the fit
+KNOWN_ERROR = 3e-3  # of a row that other kinks are laid to: one known worse would swallow those of its neighbours
+HIT_TOLERANCE = 0.03  # of a segment: a kink is that close by chance
 HITS_A_MISS = 2.0
 
 
@@ -71,8 +73,8 @@ class Orthant:
                 if still >= quiet and number >= 2 * self.width:
                     break
                 still = 0 if self._read_segment(*self._ends(number, axes)) else still + 1
-        confirmed = [row for row in map(self._confirmed, self.rows) if row.hits >= HITS_A_MISS * row.misses]
-        return self._apart(confirmed)
+        rows = [self._confirmed(row) for row in self.rows]
+        return self._apart([row for row in rows if row.hits and row.hits >= HITS_A_MISS * row.misses])
 
     def _ends(self, number: int, axes: np.ndarray) -> tuple[FloatArray, FloatArray]:
         """From axis to axis, farther out the second time round, then anywhere."""
@@ -130,6 +132,8 @@ class Orthant:
     def _is_known(self, segment: Segment, kink: Kink) -> bool:
         z, way = segment.at(np.array([kink.t]))[0], segment.stop - segment.start
         for row in self.rows:
+            if row.error > KNOWN_ERROR:
+                continue
             slope = abs(row.v @ way)
             if abs(row.v @ z + row.c) < (6 * kink.sd + 1e-5) * slope + 8 * row.error * np.linalg.norm(z):
                 return True
@@ -184,6 +188,7 @@ class Orthant:
             if not 0 < t < 1:
                 continue
             away = float(np.linalg.norm(segment.at(np.array([t]))))
-            shown = segment.reading.shows(t, 6 * row.error * away / abs(slope) + 1e-5)
+            tolerance = 6 * row.error * away / abs(slope) + 1e-5
+            shown = segment.reading.shows(t, tolerance) if tolerance < HIT_TOLERANCE else None
             hits, misses = hits + (shown is True), misses + (shown is False)
         return replace(row, hits=hits, misses=misses)

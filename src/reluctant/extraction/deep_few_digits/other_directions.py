@@ -127,20 +127,21 @@ def _column(
     return w, chi
 
 
-LAST_ROUNDS = 4
+LAST_ROUNDS = 6
 CHECK_SHARE, FEWEST_CHECKED, MOST_CHECKED = 0.25, 120, 600  # points across the creases of a layer, for a parameter
 
 
 def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFrame:
     """All parameters, all directions. Cost: `share` rows a parameter, and up to 2400 for each check."""
     frame, rng = fitted.frame, asked.rng
+    share_kept = 4.5 if asked.outputs == 1 else 9.0  # answers for a parameter: outputs of one row tell much the same
     n = int(share * fitted.network.parameters / asked.answers_a_row) + 200
     with asked.view.oracle.stage("last fit"):
         asked.ask(asked.view.sample(rng, n) * np.exp(0.4 * rng.standard_normal((n, 1))))
     must, chi = n, np.inf
     for turn in range(LAST_ROUNDS):
         rows, f = asked.everything()
-        most = max(int(4.5 * fitted.network.parameters / asked.answers_a_row), 4000)
+        most = max(int(share_kept * fitted.network.parameters / asked.answers_a_row), 4000)
         if len(rows) > most:
             older = rng.permutation(len(rows) - must)[: max(most - must, 0)]
             kept = np.sort(np.concatenate([older, np.arange(len(rows) - must, len(rows))]))

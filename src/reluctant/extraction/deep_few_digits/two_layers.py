@@ -133,15 +133,16 @@ def fit_two_layers(
     steps: int,
     damping: float,
     enough: float = 0.0,
+    gain: float = 4e-3,
 ) -> TwoLayers:
     """Damped Gauss–Newton on all parameters; answers beyond `huber` deviations pull no harder than at it.
 
-    enough: root mean square, in deviations, from which on no more steps are needed.
+    enough: root mean square, in deviations, from which on no more steps are needed. gain: of the sum of squares; a step
+    that gains less is the last.
     """
-    gain_wanted = 4e-3  # of the sum of squares; a step that gains less is the last
 
     def is_enough(before: float, after: float) -> bool:
-        return after < enough**2 or after > (1 - gain_wanted) * before
+        return after < enough**2 or after > (1 - gain) * before
 
     fit = _Fit(answers, rng, huber)
     rules = StepRules(steps, Damping(damping, least=1e-9, refused=1e-8, singular=1e-8), enough=is_enough)
@@ -185,7 +186,8 @@ class _Fit:
     def _conjugate_gradients(
         self, jacobian: _Jacobian, right: FloatArray, damping: float, preconditioner: _Preconditioner
     ) -> FloatArray:
-        most, enough, too_many = 40, 1e-5, 15
+        enough, too_many = 1e-5, 15
+        most = 40 if jacobian.network.parameters <= MOST_DENSE else 120  # blocks leave more to them
         ridge = damping * preconditioner.scale**2
         x, left = np.zeros_like(right), right.copy()
         solved = preconditioner.solve(left)
@@ -262,9 +264,11 @@ def _preconditioner(
 ) -> _Preconditioner:
     rows_a_parameter, least_damping = 2.0, 3e-6
     wanted = network.parameters if network.parameters <= MOST_DENSE else 3 * _upper_parameters(network)
-    n = int(min(len(y), rows_a_parameter * wanted / network.outputs + 400))
+    n = int(min(len(y), rows_a_parameter * wanted + 400))
     some = rng.permutation(len(y))[:n]
-    parts = _derivatives(network, y[some], weight[some])
+    # One random sum of the outputs an input: of as many rows, those of more inputs tell more.
+    signs = rng.choice([-1.0, 1.0], (n, network.outputs))
+    parts = _derivatives(network, y[some], weight[some], signs)
     times = len(y) / n
     if network.parameters <= MOST_DENSE:
         normal = times * _gram(np.concatenate(parts.columns(y[some]), axis=1))
@@ -279,11 +283,11 @@ def _upper_parameters(network: TwoLayers) -> int:
 
 @dataclass(frozen=True)
 class _Derivatives:
-    """Weighted derivatives of outputs, in single precision: by both layers' values, and the values themselves."""
+    """Derivatives of one sum of outputs, in single precision: by both layers' values, and the values themselves."""
 
-    first: Singles  # (n, m, h)
-    second: Singles  # (n, m, g)
-    outputs: Singles  # (n, m, m)
+    first: Singles  # (n, 1, h)
+    second: Singles  # (n, 1, g)
+    outputs: Singles  # (n, 1, m)
     first_values: Singles  # (n, h)
     second_values: Singles  # (n, g)
     past: bool
@@ -305,15 +309,15 @@ def _products(by: Singles, values: Singles) -> Singles:
     return (by[:, :, :, None] * values[:, None, None, :]).reshape(by.shape[0] * by.shape[1], -1)
 
 
-def _derivatives(network: TwoLayers, y: FloatArray, weight: FloatArray) -> _Derivatives:
+def _derivatives(network: TwoLayers, y: FloatArray, weight: FloatArray, signs: FloatArray) -> _Derivatives:
+    """Of the sum of weighted outputs with these signs (n, m)."""
     z, z2 = network.states(y)
-    weights = weight[:, :, None]
-    second = network.a[None] * (z2 > 0)[:, None, :]
-    parts = (weights * network.sensitivities(z, z2), weights * second, weights * np.eye(network.outputs))
-    first_by, second_by, outputs, hidden, hidden2 = (
-        np.asarray(part, dtype=np.float32) for part in (*parts, np.maximum(z, 0), np.maximum(z2, 0))
-    )
-    return _Derivatives(first_by, second_by, outputs, hidden, hidden2, network.s is not None)
+    outputs = (weight * signs)[:, None]  # (n, 1, m)
+    second = (outputs @ network.a) * (z2 > 0)[:, None]
+    first = second @ network.v if network.s is None else second @ network.v + outputs @ network.s
+    parts = (first * (z > 0)[:, None], second, outputs, np.maximum(z, 0), np.maximum(z2, 0))
+    first_by, second_by, by, hidden, hidden2 = (np.asarray(part, dtype=np.float32) for part in parts)
+    return _Derivatives(first_by, second_by, by, hidden, hidden2, network.s is not None)
 
 
 def _gram(columns: Singles) -> FloatArray:

@@ -3,7 +3,7 @@
 Along a direction e outside the flat a model with k neurons and m classes has k + m − 1 unknown numbers, uᵢ·e and s_c·e
 less that of the first class. Boundary points of flat + t·e are linear in them while the model says on which side of
 each crease they lie. Short steps t keep the sides of the flat and give 12 bits; with these the sides of long steps are
-known, which give all digits. Each takes a line for each unknown and two to check: about as many labels as the numbers
+known, which give all digits. Each takes a line for each unknown and one to check: about as many labels as the numbers
 have bits.
 """
 
@@ -24,9 +24,9 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.ledger import check_time
 
 TWO = 2  # classes, whose model has no bends that labels of the flat do not show
-SPARE = 2  # equations more than unknowns
+SPARE = 1  # equations more than unknowns
 SHORT_STEP, SHORT_BITS = 0.15, 12  # of the distance to the nearest crease; of a slope
-LONG_STEPS = (0.03, 0.1)  # of a typical input
+LONG_STEPS, CLASS_STEPS = (0.1, 0.3), (0.03, 0.1)  # of a typical input: of two classes, of more
 ROWS_TOGETHER = 2**21  # numbers in the rows of one request
 
 
@@ -48,6 +48,11 @@ class Extension:
         inside = flat.along(np.eye(flat.dim)).T
         outside = np.linalg.qr(np.concatenate([inside, random], axis=1))[0][:, flat.dim :].T
         return cls(flat, model, holds, outside, np.zeros((len(outside), model.width + model.classes - 1)))
+
+    @property
+    def steps(self) -> tuple[float, float]:
+        """Shortest and longest of the long steps."""
+        return LONG_STEPS if self.model.classes == TWO else CLASS_STEPS
 
     @property
     def unknown(self) -> int:
@@ -75,7 +80,7 @@ class Extension:
         points = model.boundary_points(self.flat.draw, 40 * self.unknown)
         points = points[self.holds(points)]
         room = np.minimum(model.room(points.points), model.junction_room(points))
-        step = np.minimum(SHORT_STEP * room, max(LONG_STEPS) * size)
+        step = np.minimum(SHORT_STEP * room, max(self.steps) * size)
         rows = self.rows(model, points)
         use = self.choice(rows * step[:, None])
         points, rows, step = points[use], rows[use], step[use]
@@ -112,7 +117,7 @@ class Extension:
         size, finest = self.flat.typical, self.flat.finest
         points = self.model.boundary_points(self.flat.draw, 400 + 12 * self.unknown)
         points = points[self.holds(points)]
-        shift, unsolved = 1e-3 * max(LONG_STEPS) * size, 0
+        shift, unsolved = 1e-3 * max(self.steps) * size, 0
         for some in self.batches(np.arange(len(self.outside)), self.unknown + SPARE):
             lines, equations = [], []
             for e in some:
@@ -149,7 +154,7 @@ class Extension:
             np.column_stack([model.slopes, np.append(0.0, self.slopes[e, k:])]), model.levels,
         )  # fmt: skip
         chosen = points[rng.choice(len(points), count, replace=False)]
-        away = rng.uniform(*LONG_STEPS, count) * rng.choice([-1, 1], count) * self.flat.typical
+        away = rng.uniform(*self.steps, count) * rng.choice([-1, 1], count) * self.flat.typical
         there, across = (np.column_stack([part, away]) for part in (chosen.points, chosen.across))
         at = BoundaryPoints(there, across, chosen.pairs)
         for _ in range(steps):

@@ -18,6 +18,7 @@ from reluctant.numerics import FloatArray
 
 OUTSIDE = -1.0  # the label of points outside the domain, which are not asked
 PULLED = (0.5, 0.99)  # of the way to the bounds: where points go that lie outside
+FEW_DIGITS = 1e-10  # of a typical input
 SCALES = (1.0, 1.0, 3.0)  # of random points, in typical inputs
 
 
@@ -45,6 +46,11 @@ class Flat:
     def whole(self) -> Flat:
         """All of space, whose points are inputs as they are."""
         return replace(self, basis=None)
+
+    @property
+    def few_digits(self) -> bool:
+        """True if crossings are located so badly that normals need long steps, as in float32."""
+        return self.finest > FEW_DIGITS * self.typical
 
     @property
     def located_to(self) -> float:

@@ -24,7 +24,7 @@ from reluctant.extraction.from_labels.class_outputs import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
-from reluctant.extraction.from_labels.peeling import Peeling, first_facet, sharpened
+from reluctant.extraction.from_labels.peeling import Peeling, averaged, first_facet, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
@@ -40,7 +40,8 @@ from reluctant.verification.label_check import check_labels
 
 TWO = 2  # labels
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
-WEAK = 1e-9  # error of a neuron's direction from which a flat does not show it well enough
+WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
+OFFSETS = ((1e-9, 32.0), (1e-6, 64.0), (4e-12, 1.0))  # fine, coarse, exact: of a typical input; and in resolutions
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,26 @@ class FromLabels(Method):
                 except NewLabel as new:  # again, through inputs of it
                     seen = seen.with_inputs(new.rows, new.labels, self.classes)
                 except StageFailed as failure:
-                    if failure.outcome is None:
-                        with labels.stage("look"):
-                            _refuse_flicker(seen.measured(labels, MEASURED_AGAIN, rng))  # a few points may not show it
-                    raise
+                    seen = self.flickering(labels, seen, failure, rng)
         check = check_labels(
             labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
-            tol=self.boundary_error, finest=4 * seen.resolution,
+            tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
         )  # fmt: skip
         return Candidate(network, limits=LIMITS, verification=check)
+
+    def flickering(
+        self, labels: Counting, seen: FirstLabels, failure: StageFailed, rng: np.random.Generator
+    ) -> FirstLabels:
+        """What was seen, with a worse resolution that explains a failure: a few points may not have shown it."""
+        much_worse = 8.0
+        if failure.outcome is not None:
+            raise failure
+        with labels.stage("look"):
+            again = seen.measured(labels, MEASURED_AGAIN, rng)
+        _refuse_flicker(again)
+        if again.resolution < much_worse * max(seen.resolution, COARSE):
+            raise failure
+        return again
 
     def network(
         self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
@@ -99,7 +111,7 @@ class FromLabels(Method):
         self, labels: Counting, space: Flat, seen: FirstLabels, keep: Callable[[ReLUNetwork], None]
     ) -> BentModel:
         """A model of the whole space whose boundary holds wherever it was asked."""
-        fine, coarse, exact = 1e-9, 1e-6, 4e-12
+        fine, coarse, exact = (max(least, times * seen.resolution) for least, times in OFFSETS)
         flat = seen.flat(space, min(self.flat, labels.dim))
         with labels.stage("facet"):
             model, located = first_facet(flat)
@@ -113,7 +125,7 @@ class FromLabels(Method):
             model = search.peel(model)
         with labels.stage("polish"):
             model = sharpened(search, model, exact * flat.typical)
-        known, sides = _without_weak(model, search.located)
+        known, sides = _without_weak(model, search.located, max(WEAK, NOISY_WEAK * seen.resolution))
         with labels.stage("extend"):
             extension = Extension.of(flat, ClassModel.of_two(known), lambda at: model_sides(model, at.points, sides))
             whole = extension.run().second()
@@ -121,21 +133,25 @@ class FromLabels(Method):
         right = search.located.points[model_sides(model, search.located.points, sides)]
         good = flat.rows(right[:1])
         rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False, together=2)
+        with labels.stage("polish"):
+            whole = averaged(space, whole, 10 * fine * space.typical) if flat.few_digits else whole
         with labels.stage("hidden"):
-            return rest.peel(whole)
+            found = rest.peel(whole)
+        with labels.stage("polish"):
+            return averaged(space, found, 10 * fine * space.typical) if flat.few_digits else found
 
 
 LIMITS = Notes((Diagnosis("scale-of-labels"),))
 
 
-def _without_weak(model: BentModel, located: LocatedPoints) -> tuple[BentModel, dict[int, float]]:
+def _without_weak(model: BentModel, located: LocatedPoints, worst: float) -> tuple[BentModel, dict[int, float]]:
     """The model without neurons that the flat shows badly, and the sides {neuron: sign} on which it is still right.
 
     Where they bend the boundary of the whole space they are found again.
     """
     sides: dict[int, float] = {}
     errors = Certainty.of(model, located).directions(model.width, model.dim)
-    weak = np.flatnonzero(errors > WEAK) if model.width > 1 else ()  # a crease alone leaves its direction open
+    weak = np.flatnonzero(errors > worst) if model.width > 1 else ()  # a crease alone leaves its direction open
     known = model
     for neuron in sorted(weak, reverse=True):
         positive = model.preactivations(located.points)[:, neuron] > 0
@@ -293,8 +309,9 @@ def typical_inputs(domain: Domain, rng: np.random.Generator, n: int, dim: int, s
 MORE = 24  # inputs a class at each of two scales, for classes that are rare, where there are more than two
 BLOCKS = ((64, 1.0), (448, 1.0), (512, 10.0), (1024, 0.1))  # inputs, scale: until labels differ
 ASKED_AGAIN = 2  # times that the first inputs are asked again: labels must keep their word
+OWN_RESOLUTION = 16.0  # resolutions that the boundary may be off where that is more than the error asked for
 MEASURED, MEASURED_AGAIN = 3, 16  # boundary points at which the resolution is measured, and again after a failure
-COARSE = 1e-11  # resolution, in typical inputs, from which labels have too few digits
+COARSE, TOO_COARSE = 1e-11, 1e-5  # resolution, in typical inputs: few digits, as of float32; too few
 
 
 def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> FirstLabels:
@@ -323,6 +340,8 @@ def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> Fir
         again = labels.query(np.tile(points[:64], (ASKED_AGAIN, 1)))[:, 0].reshape(ASKED_AGAIN, -1)
         changed = int((again != found[:64]).any(axis=0).sum())
         seen = seen.measured(labels, MEASURED, rng)
+        if seen.resolution > COARSE:
+            seen = seen.measured(labels, MEASURED_AGAIN, rng)
     if changed:
         raise StageFailed(
             "look", "labels change when asked again", number=changed, limit=0,
@@ -333,8 +352,9 @@ def look(labels: Counting, classes: int | None, rng: np.random.Generator) -> Fir
 
 
 def _refuse_flicker(seen: FirstLabels) -> None:
-    if seen.resolution > COARSE:
+    if seen.resolution > TOO_COARSE:
         raise StageFailed(
-            "look", "labels flicker beside their boundary", number=seen.resolution, limit=COARSE,
-            outcome=Outcome.LOW_PRECISION, diagnosis=Diagnosis("labels-flicker", remedies=(TRAIN, SPAN_FROM_LABELS)),
+            "look", "labels flicker beside their boundary", number=seen.resolution, limit=TOO_COARSE,
+            outcome=Outcome.LOW_PRECISION,
+            diagnosis=Diagnosis("boundary-resolution", {"resolution": seen.resolution}, remedies=(TRAIN, SPAN_FROM_LABELS)),
         )  # fmt: skip

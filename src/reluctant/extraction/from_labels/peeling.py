@@ -341,7 +341,8 @@ class Peeling:
             t = self.flat.crossings(start, far / 8, self.flat.finest, 4 * far)
             points = start.points + np.nan_to_num(t)[:, None] * start.across
             there = BoundaryPoints(points, unit[open_])
-            slope, beside, tol, flat = facet_slopes(self.flat, there, far / 8, np.isfinite(t))
+            aside = far / (2 if self.flat.few_digits else 8)
+            slope, beside, tol, flat = facet_slopes(self.flat, there, aside, np.isfinite(t))
             # Both facets must meet inside the bracket, or before it where labels do not tell them apart; else a short
             # facet lies between them.
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -544,7 +545,7 @@ def boundary_point(flat: Flat, finest: float) -> BoundaryPoints | None:
 
 def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
     """The affine model of one facet, and the boundary points that gave it. Cost: about 40·r rows."""
-    tries, steps = 4, (3e-3, 4e-4, 5e-5)
+    tries, steps = 4, (0.03, 0.01, 3e-3) if flat.few_digits else (3e-3, 4e-4, 5e-5)
     for _ in range(tries):
         found = boundary_point(flat, flat.finest)
         for step in steps if found is not None else ():
@@ -584,6 +585,26 @@ def refuse_curves(flat: Flat) -> None:
             outcome=Outcome.NOT_PIECEWISE_LINEAR,
             diagnosis=Diagnosis("curved-boundary", remedies=(TRAIN, SPAN_FROM_LABELS)),
         )  # fmt: skip
+
+
+def averaged(space: Flat, model: BentModel, off: float) -> BentModel:
+    """The model fitted to many points of its boundary, which is off by so much at most: errors of crossings average.
+
+    Cost: about four lines for each of its numbers, each as many rows as there are bits between `off` and the finest.
+    """
+    lines_a_number, rounds, outlier = 4, 2, 30.0
+    for _ in range(rounds):
+        check_time()
+        points = model.boundary_points(space.draw, 4 * lines_a_number * model.numbers)
+        points = points[(model.room(points.points) > CLEAR * space.typical) & (space.inside(points.points))]
+        points = points[space.rng.permutation(len(points))[: lines_a_number * model.numbers]]
+        t = space.crossings(points, off / 8, space.finest, 4 * off)
+        located = space.located((points.points + t[:, None] * points.across)[np.isfinite(t)])
+        for robust in (True, False):  # a neuron may be missing, and some points far off
+            better, left = polished(model, located, robust=robust)
+            located = located[left < max(outlier * float(np.median(left)), 1.0)]
+        model, off = better, off / 4
+    return model
 
 
 def sharpened(search: Peeling, model: BentModel, wanted: float, rounds: int = 3) -> BentModel:

@@ -24,3 +24,19 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+
+// Layers: a link to a closed one opens it, and one button opens all of them.
+const layers = [...document.querySelectorAll("details")];
+const open = () => document.getElementById(location.hash.slice(1))?.querySelector("details")?.setAttribute("open", "");
+addEventListener("hashchange", open);
+open();
+for (const link of document.querySelectorAll("nav.contents a")) link.addEventListener("click", () => setTimeout(open));
+const contents = document.querySelector("nav.contents");
+if (contents && layers.length) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "open-all";
+  button.textContent = "Open all sections";
+  button.addEventListener("click", () => layers.forEach((layer) => { layer.open = true; }));
+  contents.append(button);
+}

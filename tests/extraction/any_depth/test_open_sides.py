@@ -1,0 +1,57 @@
+"""Sides that cannot be found, and creases that show on few lines: the function is recovered all the same."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+import reluctant as rl
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.readout import fit_readout
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+
+
+def test_always_on_unit_of_the_second_layer_leaves_sides_open() -> None:
+    plain = planted((5, 4, 4, 5, 2), 11, bias=0.1)
+    weights, biases = [w.copy() for w in plain.weights], [b.copy() for b in plain.biases]
+    weights[1][0], biases[1][0] = np.abs(weights[1][0]), 0.5  # never off: what it looks at is not negative
+    true = ReLUNetwork(weights, biases)
+    result = rl.extract(true, rl.AnyDepth(), rng=0, attempts=1)
+    assert result.ok, result.evidence["failures"]
+    assert rl.compare(result.network, true).output_error <= 1e-9
+    assert result.queries <= 20_000
+
+
+def test_layers_above_one_unit_are_recovered_from_the_lines_that_show_it() -> None:
+    rng = np.random.default_rng(3)
+    widths = (6, 7, 1, 4, 1)
+    weights = [rng.choice([-1.0, 1.0], (out, into)) / np.sqrt(into) for into, out in pairwise(widths)]
+    weights[1] = -np.abs(weights[1])
+    biases = [0.1 * rng.standard_normal(width) for width in widths[1:]]
+    biases[1][:] = 1.0  # on where few units of the first layer are
+    true = ReLUNetwork(weights, biases)
+    result = rl.extract(true, rl.AnyDepth(), rng=0, attempts=1)
+    assert result.ok, result.evidence["failures"]
+    assert rl.compare(result.network, true).output_error <= 1e-9
+
+
+def test_mirrored_and_carried_features_become_neurons() -> None:
+    rng = np.random.default_rng(0)
+
+    def layer(known: KnownLayers, width: int, carried: list[int], mirrored: list[int]) -> KnownLayers:
+        features = known.features(np.zeros((1, known.dim))).shape[1]
+        settled = np.zeros(width, dtype=bool)
+        parts = rng.standard_normal((width, features)), rng.standard_normal(width), settled
+        return known.extended(Layer(*parts, np.array(carried, dtype=np.intp), np.array(mirrored, dtype=np.intp)))
+
+    known = layer(KnownLayers(3), 4, carried=[0, 1, 2], mirrored=[])  # inputs, which may be negative
+    known = layer(known, 2, carried=[0, 5], mirrored=[1])
+    known = layer(known, 3, carried=[1, 2], mirrored=[])
+    x = rng.standard_normal((60, 3))
+    answers = known.features(x) @ rng.standard_normal((5, 2))
+    found = known.with_both_halves()
+    readout = fit_readout(found, x, answers)
+    assert [len(each) for each in found.layers] == [10, 3, 3]
+    assert np.abs(found.features(x) @ readout.weights.T + readout.constants - answers).max() < 1e-12
