@@ -643,6 +643,11 @@ AUDITS: Mapping[str, Entry] = {
         "Every step worked in units of the inputs given: bounds and steps count deviations of each column from its "
         "middle."
     ),
+    "real-numbers-asked": Entry(
+        "{whole_columns} whole numbers alone in the inputs given, and the audit asked real numbers there. An interface "
+        "that refuses these leaks less; how much less was not measured.",
+        example={"columns": (0, 4), "inputs": 8},
+    ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
     "one-recipe": Entry(
         "The audit trained networks by one recipe: small ones, for seconds. Larger networks, longer training or inputs "

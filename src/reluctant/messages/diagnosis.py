@@ -214,6 +214,16 @@ def _outputs_are(outputs: Sequence[int]) -> str:
     return f"Output {outputs[0]} answers" if len(outputs) == 1 else f"Outputs {listed(outputs)} answer"
 
 
+def _whole_columns(fields: Fields) -> str:
+    columns, most_named = fields["columns"], 8
+    if len(columns) == 1:
+        return f"Column {columns[0]} holds"
+    named = (
+        f"Columns {listed(columns)}" if len(columns) <= most_named else f"{len(columns)} of {fields['inputs']} columns"
+    )
+    return f"{named} hold"
+
+
 def _why_non_finite(fields: Fields) -> str:
     if fields["link"] is None:
         return ""
@@ -328,6 +338,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "ends": _ends,
     "columns_are": lambda fields: _outputs_are(fields["columns"]),
     "outputs_are": lambda fields: _outputs_are(fields["outputs"]),
+    "whole_columns": _whole_columns,
     "why_non_finite": _why_non_finite,
     "on_the_copy": _on_the_copy,
     "why_constant": lambda fields: WHY_CONSTANT[fields["why"]],
