@@ -312,7 +312,6 @@ USELESS_ANSWERS = {
     "not-piecewise-linear": "Curved answers",
     "piecewise-constant": "Answers that do not change under small steps",
     "too-noisy": "Answers with so much noise",
-    "trees": "Steps of trees, each of which depends on one input,",
 }
 NOT_THERE = {
     "anything": "nothing that this step could work with",
