@@ -35,6 +35,7 @@ from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
+from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
@@ -440,6 +441,12 @@ class Extraction:
         explained = place.oracle.explained is not None
         if explained:
             yield from self.methods_for_gradients(place)
+            if in_space and not few_digits and place.oracle.dim > 1:
+                yield GradientLayers()
+                if self.last is not None:  # lines through inputs that spoke against its network
+                    yield GradientLayers(
+                        through=np.array([row for found in self.counterexamples for row in found.rows])
+                    )
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:

@@ -85,7 +85,7 @@ class AnyDepth(Method):
         network = polish_to_all(network, rows, answers, memory, noise, self.fit_rounds)
         certificate = certify(network, known, rows, ladder.asker, CHECK_DISTANCES[-1] * store.scale)
         network = frame.lifted(network)
-        if len(frame.basis) < oracle.dim and network.skip is None:
+        if len(frame.basis) < oracle.dim and not network.skips:
             network = refine_first_weights(oracle, network, noise, rng)
         return Candidate(network, certificate=certificate, limits=LIMITS)
 
