@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,18 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {
         "rl": rl, "np": np, "f": lambda x: f(x), "network": network, "oracle": oracle,
         "module": torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 3), torch.nn.ReLU()),
-        "mlp": _classifier(), "x": np.ones(8), "span": rl.recover_span(oracle, rng=0),
+        "mlp": _classifier(), "x": np.ones(8), "span": _span(),
         "X": np.random.default_rng(1).standard_normal((20, 784)),
         "images": np.random.default_rng(0).uniform(0, 1, (20, 64)), "points": np.ones((3, 64)),
     }  # fmt: skip
 
 
+@cache
+def _span() -> rl.Span:
+    return rl.recover_span(planted((8, 6, 1), 1), rng=0)
+
+
+@cache
 def _classifier() -> Any:
     from sklearn.neural_network import MLPClassifier
 
