@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from reluctant.extraction import extract
 from reluctant.extraction.any_position.accuracy import points_to_see
 from reluctant.extraction.any_position.line_search import line_through
 from reluctant.geometry import DistanceNoise, Lines, LineSearch, scan_lines
@@ -21,6 +22,8 @@ from reluctant.oracles import Explained, open_oracle
 from reluctant.report import search_svg
 from reluctant.testing import planted
 from reluctant.testing.families import bump
+from reluctant.testing.faults import noisy
+from reluctant.verification.alignment import compare
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -40,6 +43,37 @@ def main() -> None:
     draw_labels()
     draw_surrogate()
     draw_defense()
+    draw_noise()
+
+
+NOISE_LEVELS = 10.0 ** np.arange(-8, -2)
+
+
+def draw_noise() -> None:
+    """Error of both hidden layers and of the output against the noise of answers; all that is ok."""
+    true = planted((20, 10, 10, 1), 90_000, bias=0.5)
+    deviation = float(true(np.random.default_rng(7).standard_normal((4000, 20))).std())
+    shown, errors = [], []
+    for level in NOISE_LEVELS:
+        target = noisy(true, level * deviation, 1)
+        result = extract(open_oracle(target, dim=20), rng=1, attempts=3, seconds=60)
+        if result.ok and result.network is not None:
+            found = compare(result.network, true)
+            shown.append(level)
+            errors.append([*(float(np.median(part)) for part in found.neuron_errors), found.output_error])
+        print(f"noise {level:.0e}: {result.outcome.slug}, {result.queries} rows", errors[-1:] if result.ok else "")
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    axes = figure.add_subplot()
+    names, colours = ("first layer", "second layer", "output, largest"), ("#3b6ea5", "#c1543c", "#555555")
+    for name, colour, values in zip(names, colours, np.array(errors).T, strict=True):
+        axes.loglog(shown, values, "o-", markersize=4, linewidth=1.2, color=colour, label=name)
+    axes.loglog(NOISE_LEVELS, NOISE_LEVELS, ":", color="#999999", label="noise of one answer")
+    axes.set_xlabel("noise of an answer, of the output's deviation")
+    axes.set_ylabel("relative error")
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    with matplotlib.rc_context({"svg.hashsalt": "noise-by-layer"}):
+        figure.savefig(IMAGES / "noise-by-layer.svg", metadata={"Date": None})
 
 
 def draw_search() -> None:
