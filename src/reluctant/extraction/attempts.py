@@ -44,7 +44,7 @@ from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
+from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
@@ -594,6 +594,8 @@ class Extraction:
         evidence = self.run.evidence
         if self.tried.entries:
             evidence["attempts"] = self.tried
+        if isinstance(self.run.partial, Hybrid) and network is self.run.partial.network:
+            evidence["fitted top"] = self.run.partial.top
         if outcome is Outcome.LOW_PRECISION:
             why = too_few_digits(evidence["health"], tried=bool(evidence.get("failures")))
             evidence.setdefault("reason", why)
