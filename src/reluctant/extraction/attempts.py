@@ -93,6 +93,7 @@ from reluctant.verification.precision import PrecisionCheck, examine_precision
 ATTEMPTS = 4
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
+FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
 
 
 def extract(
@@ -398,7 +399,7 @@ class Extraction:
     def may_start_again(self, error: BudgetExhausted) -> bool:
         """True if the budget refused many rows at once, and much of it is left for an attempt with other choices."""
         out_of_time = isinstance(error, TimeExhausted)
-        return not out_of_time and error.budget - error.spent >= ENOUGH_LEFT * error.budget
+        return not out_of_time and error.budget - error.spent >= max(ENOUGH_LEFT * error.budget, FEWEST_LEFT)
 
     def may_be_affine(self, place: Place) -> bool:
         """True if all short lines were straight, and no other method was asked for.
