@@ -32,7 +32,7 @@ class _Tangents:
 def straight_in_cell(asker: Asker, store: KinkStore, known: KnownLayers, which: IntArray) -> BoolArray:
     """For each of these kinks: does its crease go straight on to the end of the known cell, as far as can be seen?
 
-    Cost: 3 rows a piece of a line, 4 rows for each side looked at; the second side is looked at after the first.
+    Cost: 3 rows a piece of a line, 4 rows a side; the second side follows the first.
     """
     tangents = _tangents(asker, store, which)
     straight = np.ones(len(which), dtype=bool)
