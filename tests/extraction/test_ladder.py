@@ -60,20 +60,21 @@ class Greedy(rl.Method):
         return rl.Candidate(self.network)
 
 
-@pytest.mark.parametrize("budget", [2_000, None])
+@pytest.mark.parametrize("budget", [20_000, None])
 def test_a_batch_that_the_budget_refuses_leaves_its_rows_for_another_start(budget):
     network = planted((4, 5, 1), 0)
-    method = Greedy(network, 5_000)
+    method = Greedy(network, 25_000)
     result = rl.extract(rl.open_oracle(network, budget=budget), method)
     assert result.ok
     assert method.runs == (2 if budget else 1)
 
 
-def test_a_budget_that_is_nearly_spent_ends_the_run():
+def test_with_few_rows_left_the_first_attempt_ends_the_run():
     network = planted((4, 5, 1), 0)
-    method = Greedy(network, 400)
-    result = rl.extract(rl.open_oracle(network, budget=150), method)
+    method = Greedy(network, 5_000)
+    result = rl.extract(rl.open_oracle(network, budget=2_000), method)
     assert result.outcome is rl.Outcome.OUT_OF_BUDGET
+    assert method.runs == 1
 
 
 def test_cheap_attempts_of_the_last_method_do_not_count():

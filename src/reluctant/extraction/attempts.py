@@ -35,6 +35,7 @@ from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
+from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH
 from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
@@ -44,7 +45,7 @@ from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
+from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
@@ -93,6 +94,7 @@ from reluctant.verification.precision import PrecisionCheck, examine_precision
 ATTEMPTS = 4
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
+FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
 
 
 def extract(
@@ -398,7 +400,7 @@ class Extraction:
     def may_start_again(self, error: BudgetExhausted) -> bool:
         """True if the budget refused many rows at once, and much of it is left for an attempt with other choices."""
         out_of_time = isinstance(error, TimeExhausted)
-        return not out_of_time and error.budget - error.spent >= ENOUGH_LEFT * error.budget
+        return not out_of_time and error.budget - error.spent >= max(ENOUGH_LEFT * error.budget, FEWEST_LEFT)
 
     def may_be_affine(self, place: Place) -> bool:
         """True if all short lines were straight, and no other method was asked for.
@@ -497,7 +499,8 @@ class Extraction:
         while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
             yield FewDigits()
             probes += self.stuck == PROBE
-        yield from repeat(FewDigitsDeep())
+        while self.stuck != WIDTH:
+            yield FewDigitsDeep()
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks."""
@@ -593,6 +596,8 @@ class Extraction:
         evidence = self.run.evidence
         if self.tried.entries:
             evidence["attempts"] = self.tried
+        if isinstance(self.run.partial, Hybrid) and network is self.run.partial.network:
+            evidence["fitted top"] = self.run.partial.top
         if outcome is Outcome.LOW_PRECISION:
             why = too_few_digits(evidence["health"], tried=bool(evidence.get("failures")))
             evidence.setdefault("reason", why)

@@ -112,6 +112,12 @@ def test_a_search_without_end_is_given_up_with_the_first_layer() -> None:
     assert result.network is not None
     assert result.network.widths[:2] == (5, 8)
     assert "after this many" in result.evidence["failures"][0]
+    top = result.evidence["fitted top"]
+    assert (top.layers, top.rows) == (1, result.rows["fitted top"].queries)
+    rows = np.random.default_rng(1).standard_normal((4000, 5))
+    off = np.abs(result.network(rows) - true(rows)).max(axis=1) / true(rows).std()
+    assert abs(np.median(off) - top.median_error) < 0.5 * top.median_error  # fitted, and its error is measured
+    assert 0.0 <= top.right < 1.0
 
 
 @pytest.mark.slow

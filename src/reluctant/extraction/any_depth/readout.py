@@ -221,6 +221,11 @@ def _with_always_active(
     return _whole_network(known, np.hstack([outputs, more]), constants - more @ biases)
 
 
+def fitted_top(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
+    """The layers known, with the output of all their features that fits best; others may be missing between them."""
+    return _skipping_network(known, fit_readout(known, rows, answers))
+
+
 def without_outputs(known: KnownLayers, outputs: int) -> ReLUNetwork:
     """A part: the layers known, with nothing above them."""
     known = known.with_both_halves()
