@@ -363,6 +363,11 @@ RUNS: Mapping[str, Entry] = {
         "The answers look like {behind_link}{in_percent}: values were read through a {link} that nobody gave.",
         example={"link": "softmax", "percent": False},
     ),
+    "units-found": Entry(
+        "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by questions, and "
+        "verification looked around the origin. Rows of the kind the target is for (inputs=) say where it is used.",
+        example={"ratio": 3.1e6},
+    ),
     "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
         "All calls that failed have larger numbers (from {failed:.3g} in size) than all that was answered (up to "
@@ -642,6 +647,11 @@ AUDITS: Mapping[str, Entry] = {
     "input-units": Entry(
         "Every step worked in units of the inputs given: bounds and steps count deviations of each column from its "
         "middle."
+    ),
+    "real-numbers-asked": Entry(
+        "{whole_columns} whole numbers alone in the inputs given, and the audit asked real numbers there. An interface "
+        "that refuses these leaks less; how much less was not measured.",
+        example={"columns": (0, 4), "inputs": 8},
     ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
     "one-recipe": Entry(

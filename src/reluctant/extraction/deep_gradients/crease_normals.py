@@ -90,7 +90,7 @@ class CreaseLines:
         return np.concatenate([piece[0] for piece in self.pieces]), np.concatenate([piece[1] for piece in self.pieces])
 
 
-PIECE_END = 1e-5  # of a piece: how far inside it its ends are looked at
+PIECE_END = 1e-5  # of a piece: the distance of its probed points from its ends
 
 
 def units(points: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ INSIDE = 1e-6  # of a value's scale: less counts as on the border
 
 @dataclass(frozen=True)
 class Cell:
-    """Rows (r, h) and offsets (r,) of what is positive inside, in values of the first layer over their typical size.
+    """Rows (r, h) and offsets (r,) of forms that are positive inside, in values of the first layer over their size.
 
     start: a point inside.
     """
