@@ -432,7 +432,8 @@ def falls_with_the_square(second: FloatArray) -> NDArray[np.bool_]:
 
 
 MOST_ABOVE = 0.5  # of the lines, above the noise at a step, at least: else their differences are noise
-WELL_ABOVE = 2.0  # times the shortest step at which most rise above the noise
+WELL_ABOVE = 2.0  # times the shortest step at which most rise above the noise, at most
+CLEAR = 30.0  # times the floor of the noise: differences of that size show how they change along a line
 STENCILS = 6  # steps to each side of a centre
 BEND_DEGREE = 2  # of the polynomial in second differences along a line that bends smoothly
 SMOOTHLY = 0.1  # of the second differences: what such a polynomial leaves
@@ -443,15 +444,17 @@ def is_curved_all_along(ask: Ask, lines: ShortLines, sd: float) -> bool:
     """True if most lines bend everywhere, by slowly changing amounts: the curves that few digits leave to see.
 
     Second differences of a piecewise linear function are noise between creases, and next to one they are not alike.
-    `sd` is the noise of an answer. The step is a little longer than the shortest at which
-    most lines rise above it. Cost: none where most lines are straight at every step but the longest; else 12 rows a
+    `sd` is the noise of an answer. The step makes most lines rise clearly above it, and no longer: curves
+    change along long steps. Cost: none where most lines are straight at every step but the longest; else 12 rows a
     line.
     """
     sound, floor = lines.sound, NOISE_FACTOR * SECOND_DIFFERENCE_GAIN * sd
     seen = np.flatnonzero((lines.second_differences > floor).mean(axis=1) > MOST_ABOVE)
     if lines.directions is None or not len(seen) or seen[-1] == 0:
         return False
-    step, centres, directions = WELL_ABOVE * lines.steps[seen[-1]], lines.centres[sound], lines.directions[sound]
+    centres, directions = lines.centres[sound], lines.directions[sound]
+    to_be_clear = np.sqrt(CLEAR * floor / np.median(lines.second_differences[seen[-1]]))  # bends grow with its square
+    step = min(WELL_ABOVE, to_be_clear) * lines.steps[seen[-1]]
     places = np.arange(-STENCILS, STENCILS + 1)
     rows = centres[None] + step * places[places != 0, None, None] * directions[None]
     try:
