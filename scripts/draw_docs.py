@@ -205,25 +205,28 @@ def draw_labels() -> None:
 def draw_surrogate() -> None:
     """A curve, and least-squares surrogates of eight hinges trained on few and on many answers."""
     rng, grid = np.random.default_rng(1), np.linspace(-3, 3, 600)
-    knots = np.linspace(-2.6, 2.6, 8)
-    hinges = lambda t: np.maximum(t[:, None] - knots, 0.0)  # noqa: E731
-    columns = lambda t: np.column_stack([hinges(t), t, np.ones_like(t)])  # noqa: E731
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     for axes, rows in zip(figure.subplots(1, 2, sharey=True), (12, 200), strict=True):
         t = rng.uniform(-3, 3, rows)
         answers = np.tanh(2 * t) + 0.3 * np.sin(3 * t) + 0.05 * rng.standard_normal(rows)
-        design = columns(t)
+        design = hinges(t)
         fit = np.linalg.solve(
             design.T @ design + 1e-2 * np.eye(design.shape[1]), design.T @ answers
         )  # a little damping
         axes.plot(grid, np.tanh(2 * grid) + 0.3 * np.sin(3 * grid), linewidth=1.0, color="#b5461c", label="target")
-        axes.plot(grid, columns(grid) @ fit, linewidth=1.4, color="#3b6ea5", label="surrogate")
+        axes.plot(grid, hinges(grid) @ fit, linewidth=1.4, color="#3b6ea5", label="surrogate")
         axes.plot(t, answers, ".", markersize=4, color="#555555", label="answers, with noise")
         axes.set_title(f"{rows} answers", fontsize=10)
         axes.set_ylim(-2, 2)
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].legend(frameon=False, fontsize=8)
     save(figure, "surrogate")
+
+
+def hinges(t: np.ndarray) -> np.ndarray:
+    """Eight hinges, a slope and a constant (n, 10) at these places."""
+    knots = np.linspace(-2.6, 2.6, 8)
+    return np.column_stack([np.maximum(t[:, None] - knots, 0.0), t, np.ones_like(t)])
 
 
 def draw_defense() -> None:

@@ -89,3 +89,15 @@ def test_the_readme_example_recovers_the_network(names: dict[str, Any], capsys: 
         assert line.split(" in ")[0] in (ROOT / "README.md").read_text("utf-8")
     assert names["result"].ok
     assert names["network"].widths == (64, 32, 10)
+
+
+def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    page, names = ROOT / "docs" / "tutorial.md", dict[str, Any]()
+    for example in python_examples(page)[:5]:  # up to the whole network
+        exec(example, names)
+    printed, shown = capsys.readouterr().out, page.read_text("utf-8")
+    for line in printed.splitlines()[:4]:
+        assert line in shown
+    assert names["result"].network.widths == (6, 4, 1)
+    assert (tmp_path / "kinks.svg").stat().st_size > 1000
