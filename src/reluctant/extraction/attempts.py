@@ -35,6 +35,7 @@ from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
+from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH
 from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
@@ -498,7 +499,8 @@ class Extraction:
         while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
             yield FewDigits()
             probes += self.stuck == PROBE
-        yield from repeat(FewDigitsDeep())
+        while self.stuck != WIDTH:
+            yield FewDigitsDeep()
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks."""

@@ -10,7 +10,7 @@ from targets import error, in_float32, own_error
 import reluctant as rl
 from reluctant.extraction.deep_few_digits import two_layers as fits
 from reluctant.extraction.deep_few_digits.asked import Asked
-from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
+from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH, FirstLayer
 from reluctant.extraction.deep_few_digits.frame_fit import CarriedNoise, FittedFrame
 from reluctant.extraction.deep_few_digits.missing_neurons import second_from_left
 from reluctant.extraction.deep_few_digits.orthant import Orthant, SecondRow, Segment
@@ -247,6 +247,16 @@ def test_a_row_that_is_badly_known_explains_no_other_kink() -> None:
     for off, size, known in ((0.0, 1e-4, True), (0.01, 1e-4, False), (0.01, 0.03, False)):
         orthant.rows = [SecondRow(v, c + off, size, np.full(6, size))]
         assert orthant._is_known(segment, kink) is known
+
+
+@pytest.mark.slow
+def test_a_first_layer_wider_than_the_input_is_named_after_one_attempt() -> None:
+    target, _ = in_float32(planted((5, 16, 4, 1), 13, bias=0.5))
+    result = rl.extract(rl.open_oracle(target, dim=5), rng=0)
+    assert result.outcome.slug == "low-precision"
+    wide = [failure for failure in result.evidence["failures"] if failure.startswith(WIDTH)]
+    assert len(wide) == 1
+    assert result.evidence["failures"][-1] is wide[0]
 
 
 @pytest.mark.slow
