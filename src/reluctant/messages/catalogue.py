@@ -292,6 +292,11 @@ INTERFACES: Mapping[str, Entry] = {
         "Values alone were used.",
         example=GRADIENTS_WRONG,
     ),
+    "explanation-rounded": Entry(
+        "The gradients are close to differences of values, and rounded to decimals.",
+        "Values alone were used: they have more digits.",
+        example=GRADIENTS_WRONG,
+    ),
     "explanation-other": Entry(
         "The gradients are those of another function: they agree with differences of values at {agreeing} of {points} "
         "inputs.",

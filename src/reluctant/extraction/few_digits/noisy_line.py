@@ -129,8 +129,8 @@ class _PieceSums:
         piece, share = locate(knots, data.t)
         right, left = share * data.weight, (1 - share) * data.weight
         products = (left * left, left * right, right * right)
-        squares = (np.bincount(piece, product, len(knots) - 1).astype(np.float64) for product in products)
-        return cls(*squares, piece, (left, right))
+        of_left, both, of_right = (np.bincount(piece, each, len(knots) - 1).astype(np.float64) for each in products)
+        return cls(of_left, both, of_right, piece, (left, right))
 
     def to_knots(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sums (pieces, m) of values (n, m) by their shares in the left knot of each piece, and in the right one."""
@@ -138,7 +138,7 @@ class _PieceSums:
             np.stack([np.bincount(self.piece, share * column, len(self.both)) for column in values.T], axis=1)
             for share in self.shares
         )
-        return left, right
+        return left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
 
 
 def _linearised(spline: Spline, residual: FloatArray, data: LineData) -> Linearisation[_Fitted, FloatArray]:
