@@ -356,5 +356,5 @@ def _refuse_flicker(seen: FirstLabels) -> None:
         raise StageFailed(
             "look", "labels flicker beside their boundary", number=seen.resolution, limit=TOO_COARSE,
             outcome=Outcome.LOW_PRECISION,
-            diagnosis=Diagnosis("boundary-resolution", {"resolution": seen.resolution}, remedies=(TRAIN, SPAN_FROM_LABELS)),
+            diagnosis=Diagnosis("boundary-resolution", {"resolution": seen.resolution}, (TRAIN, SPAN_FROM_LABELS)),
         )  # fmt: skip
