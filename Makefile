@@ -86,8 +86,9 @@ test-lowest:
 EXTRAS := cli onnx torch sklearn report lattice http dask testing
 dist: $(BIN)/python
 	rm -rf dist build/wheel
-	$(PIP) build
+	$(PIP) build twine
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
 	set -e; for extra in $(EXTRAS); do \
 		$(PYTHON) -m venv build/wheel/$$extra; \
 		build/wheel/$$extra/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[$$extra]"; \

@@ -4,7 +4,8 @@
     GRADIENT_SEEDS=3 python -m benchmarks gradients       as many of each
     GRADIENT_FIRST_SEED=910000 python -m benchmarks gradients   other networks
     GRADIENT_TASKS=float32,softmax                        of `extract`, those whose name has one of these words
-    GRADIENT_PARTS=extract,span,flip,outputs              these parts only
+    GRADIENT_TARGETS=FOLDER                               with a trained network of digits in several layers
+    GRADIENT_PARTS=extract,deep,span,flip,outputs            these parts only
 
 Queries count every row, the health check and verification included. `error` is the largest at random inputs and on
 creases, of the output's deviation. `wrong` counts networks that are called recovered and err by more than their digits
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,14 @@ EXTRACT = (
 )
 
 
+DEEP = (
+    Task((784, 32, 16, 1), most="20 times fewer"),
+    Task((80, 40, 20, 1), most="20 times fewer"),
+    Task((20, 15, 10, 5, 1), most="8 times fewer"),
+)
+MNIST = "mnist-784-10-10-10.onnx"  # in the folder that GRADIENT_TARGETS names
+
+
 def main() -> None:
     parts = os.environ.get("GRADIENT_PARTS", ",".join(PARTS)).split(",")
     for name, part in PARTS.items():
@@ -127,6 +137,40 @@ def show(task: Task, runs: list[tuple[bool, int, float]]) -> None:
     )
 
 
+def deep() -> None:
+    """Several hidden layers: queries with gradients, beside those of the same networks from values."""
+    print(
+        f"{'several layers':<36}{'ok':>7}{'wrong':>7}{'queries':>9}{'(max)':>8}{'values':>9}{'fewer':>8}{'error':>10}"
+    )
+    words = os.environ.get("GRADIENT_TASKS", "").split(",")
+    for task in (task for task in DEEP if any(word in task.name for word in words)):
+        pairs = [(recovered(task, seed), recovered(replace(task, opened="from values"), seed)) for seed in seeds()]
+        show_pairs(task.name, pairs, task.most)
+    folder = os.environ.get("GRADIENT_TARGETS")
+    if folder and any(word in MNIST for word in words):
+        network = ReLUNetwork.load(Path(folder) / MNIST)
+        runs = range(int(os.environ.get("GRADIENT_SEEDS", SEEDS)))
+        pairs = [(of_network(network, seed, True), of_network(network, seed, None)) for seed in runs]
+        show_pairs(MNIST, pairs, "8 times fewer")
+
+
+def of_network(network: ReLUNetwork, seed: int, gradients: bool | None) -> tuple[bool, int, float]:
+    found = rl.extract(network, rng=seed, gradients=gradients)
+    error = float("nan") if found.network is None or not found.ok else largest_true_error(found.network, network)
+    return found.ok, found.queries, error
+
+
+def show_pairs(name: str, pairs: list[Any], most: str) -> None:
+    errors = [with_them[2] for with_them, _ in pairs if with_them[0]]
+    queries, values = ([run[i][1] for run in pairs] for i in (0, 1))
+    print(
+        f"{name:<36}{len(errors):>4}/{len(pairs):<2}{sum(e > WRONG for e in errors):>7}{np.median(queries):>9.0f}"
+        f"{max(queries):>8}{np.median(values):>9.0f}{np.median(np.array(values) / queries):>8.1f}"
+        f"{max(errors, default=float('nan')):>10.1e}  {most}",
+        flush=True,
+    )
+
+
 def span() -> None:
     print(f"{'span':<36}{'right':>8}{'queries':>9}{'(max)':>8}{'angle':>10}  asked for")
     for widths in ((784, 80, 40, 30, 20, 10, 1), (784, 128, 10)):
@@ -165,7 +209,7 @@ def flip() -> None:
 def outputs() -> None:
     print(f"{'space of answers':<36}{'right':>8}{'queries':>9}{'(max)':>8}{'margin':>10}  asked for")
     for widths in ((64, 32, 16, 100), (784, 128, 1000), (50, 64, 4096)):
-        kinds = ("float64", "float32", "log-softmax", *(("200 quiet rows",) if widths[0] == 64 else ()))
+        kinds = ("float64", "float32", "log-softmax", *(("16 quiet rows",) if widths[0] == 64 else ()))
         for kind in kinds:
             runs = [_output_space(widths, kind, seed) for seed in seeds(2 * SEEDS)]
             right, queries, margins = zip(*runs, strict=True)
@@ -184,7 +228,7 @@ def _output_space(widths: tuple[int, ...], kind: str, seed: int) -> tuple[bool, 
         target = _in_float32(network)
     elif kind == "log-softmax":
         target = ReLUNetwork(network.weights, network.biases, None, "log-softmax")
-    quiet = 200 if kind == "200 quiet rows" else 16
+    quiet = 16 if kind == "16 quiet rows" else None
     found = rl.output_space(target, dim=widths[0], rng=seed - FIRST_SEED, quiet=quiet)
     return found.ok and found.rank == widths[-2], found.queries, found.margin
 
@@ -193,4 +237,4 @@ def _in_float32(network: ReLUNetwork) -> Callable[[FloatArray], FloatArray]:
     return lambda rows: np.asarray(network(rows).astype(np.float32), dtype=np.float64)
 
 
-PARTS = {"extract": extract, "span": span, "flip": flip, "outputs": outputs}
+PARTS = {"extract": extract, "deep": deep, "span": span, "flip": flip, "outputs": outputs}

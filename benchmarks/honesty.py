@@ -3,6 +3,7 @@
     python -m benchmarks honesty          3 networks of each family
     HONESTY_SEEDS=20 python -m benchmarks honesty
     python -m benchmarks honesty-float32  one network of each family, computed in float32
+    HONESTY_PROCESSES=16 python -m benchmarks honesty-float32-layers     300 networks of two hidden layers in float32
 
 The true error is the largest over random inputs at scales 0.1, 1 and 10, on every true hyperplane and
 beside it at distances from 1e-8 to 1e-2, relative to the output's standard deviation. In float32 a network is wrong if
@@ -11,14 +12,22 @@ its error is more than five times that of the target itself.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import reluctant as rl
 from benchmarks.sweeping import Sweeping
-from reluctant.testing import DEGENERATE, in_float32, largest_true_error, single_precision
+from reluctant.domains import Domain
+from reluctant.numerics import FloatArray
+from reluctant.testing import DEGENERATE, in_float32, largest_true_error, planted, single_precision
+from reluctant.verification.points import crease_points
 
 WRONG = 1e-6
 OWN = 5.0  # times the target's own error
@@ -70,3 +79,94 @@ def one_family(family: tuple[str, int, Callable[[rl.ReLUNetwork], Any]]) -> tupl
         worst = max(worst, error)
         count["wrong" if error > limit else "exact"] += 1
     return count, worst
+
+
+FLAWS = (
+    "none",
+    "weak first",
+    "weak second",
+    "dead",
+    "parallel",
+    "same row",
+    "rescaled",
+    "no bias",
+    "far",
+    "rare",
+    "on",
+)
+MOST_SECONDS = 25.0  # of one network
+
+
+def float32_layers() -> None:
+    """Two hidden layers in float32, of mixed shapes and flaws."""
+    runs, processes = int(os.environ.get("HONESTY_RUNS", "300")), int(os.environ.get("HONESTY_PROCESSES", "1"))
+    counts = {flaw: Counter[str]() for flaw in FLAWS}
+    worst = dict.fromkeys(FLAWS, 0.0)
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        for flaw, ended, error in pool.imap(one_of_two_layers, range(runs), chunksize=1):
+            counts[flaw][ended] += 1
+            worst[flaw] = max(worst[flaw], error)
+    print(f"{'flaw':<14}{'right':>7}{'refused':>9}{'wrong':>7}{'error / own':>13}")
+    for flaw, count in counts.items():
+        print(f"{flaw:<14}{count['right']:>7}{count['refused']:>9}{count['wrong']:>7}{worst[flaw]:>13.2f}", flush=True)
+    total = sum(counts.values(), Counter[str]())
+    print(f"{runs} networks: {total['right']} right, {total['refused']} refused, {total['wrong']} wrong")
+
+
+def one_of_two_layers(number: int) -> tuple[str, str, float]:
+    """The flaw of a network, how its extraction ended, and the largest error of what is ok, over the target's own."""
+    flaw = FLAWS[number % len(FLAWS)]
+    true = single_precision(flawed(flaw, FIRST_SEED + number))
+    target = in_float32(true)
+    result = rl.extract(rl.open_oracle(target, dim=true.dim), rng=number, attempts=3, seconds=MOST_SECONDS)
+    spent = f"{result.queries} rows, {time.process_time():.0f} CPU s of its process so far"
+    print(number, flaw, true.widths, result.outcome.slug, spent, result.evidence.get("failures"), file=sys.stderr)
+    if not result.ok or result.network is None:
+        return flaw, "refused", 0.0
+    ratio = 0.0
+    for rows in compared_at(true, number):
+        right = true(rows)
+        own, error = (float(np.abs(answers(rows) - right).max()) for answers in (target, result.network))
+        ratio = max(ratio, error / max(own, 1e-7 * float(np.abs(right).max())))
+    return flaw, "wrong" if ratio > OWN else "right", ratio
+
+
+def compared_at(true: rl.ReLUNetwork, seed: int) -> list[FloatArray]:
+    """Random inputs at three scales, points on true creases of both layers and beside them; as float32."""
+    rng = np.random.default_rng(seed)
+    groups = [scale * rng.standard_normal((4000, true.dim)) for scale in (0.1, 1.0, 10.0)]
+    on = crease_points(true, Domain(), rng).points
+    groups += [on + step * rng.standard_normal(on.shape) for step in (0.0, 1e-4, 1e-2) if len(on)]
+    return [rows.astype(np.float32).astype(np.float64) for rows in groups]
+
+
+def flawed(flaw: str, seed: int) -> rl.ReLUNetwork:
+    """A small planted network of two hidden layers with a flaw in one or two neurons."""
+    rng = np.random.default_rng(seed)
+    d, m = int(rng.integers(6, 24)), int(rng.choice([1, 1, 2, 4]))
+    h, g = int(rng.integers(3, min(d, 14) + 1)), int(rng.integers(2, 11))
+    network = planted((d, h, g, m), rng, bias=float(rng.choice([0.2, 0.5, 1.0])))
+    (w, v, a), (b, c, e) = ([part.copy() for part in parts] for parts in (network.weights, network.biases))
+    small = 10.0 ** rng.uniform(-6, -1)
+    match flaw:
+        case "weak first":
+            v[:, 0] *= small
+        case "weak second":
+            a[:, 0] *= small
+        case "dead":
+            b[0], c[0] = -1e3, -1e3
+        case "parallel":
+            w[1], b[1] = w[0] + small * w[2], b[0] + small
+        case "same row":
+            v[1], c[1] = v[0] + small * v[-1], c[0]
+        case "rescaled":
+            w[0], b[0], v[:, 0] = w[0] / small, b[0] / small, v[:, 0] * small
+        case "no bias":
+            b[:], c[:] = 0, 0
+        case "far":
+            b[0] = 10 * np.sign(b[0])
+        case "rare":
+            c[0] = -3 * float(np.linalg.norm(v[0]))
+        case "on":
+            c[0] = 10 * float(np.linalg.norm(v[0]))
+    return rl.ReLUNetwork([w, v, a], [b, c, e])

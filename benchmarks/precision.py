@@ -110,19 +110,19 @@ def trained() -> Row:
 
 
 def layers_rows() -> list[tuple[Row, int]]:
-    """Rows of two hidden layers and more, one layer beside them, the longest runs first; each with its networks."""
+    """Rows of two hidden layers and more, one layer beside them; each with its number of networks."""
     return [
-        (float32(784, 128, 1), 10),
-        (float32(784, 32, 16, 1), 10),
-        *((row, 5) for row in public_rows() if "784-10-10-10" in row.name),
         (trained(), 10),
+        (float32(64, 32, 16, 1), 10),
+        *((row, 5) for row in public_rows() if "784-10-10-10" in row.name),
         (decimals(4, 64, 32, 16, 1), 10),
         (noise(1e-6, 64, 32, 16, 1), 10),
-        (float32(64, 32, 16, 1), 10),
-        (float32(30, 64, 32, 2), 3),
-        (float32(20, 15, 10, 5, 1), 3),
-        (float32(20, 10, 10, 3), 10),
         (float32(20, 10, 10, 1), 40),
+        (float32(20, 10, 10, 3), 10),
+        (float32(30, 64, 32, 2), 2),
+        (float32(20, 15, 10, 5, 1), 2),
+        (float32(784, 32, 16, 1), 10),
+        (float32(784, 128, 1), 10),
     ]
 
 

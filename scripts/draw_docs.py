@@ -5,12 +5,14 @@ python scripts/draw_docs.py
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from reluctant.extraction import extract
 from reluctant.extraction.any_position.accuracy import points_to_see
 from reluctant.extraction.any_position.line_search import line_through
 from reluctant.geometry import DistanceNoise, Lines, LineSearch, scan_lines
@@ -20,8 +22,11 @@ from reluctant.oracles import Explained, open_oracle
 from reluctant.report import search_svg
 from reluctant.testing import planted
 from reluctant.testing.families import bump
+from reluctant.testing.faults import noisy
+from reluctant.verification.alignment import compare
 
-IMAGES = Path(__file__).parent.parent / "docs" / "images"
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
 NOISE = DistanceNoise(near=1e-15, growth=1e-16)
 DOUBLING = 1e-3 * 2.0 ** np.arange(14)  # places sampled on both sides of a point inside a bump
 REACH = 1.6  # of the picture, in units of a typical input
@@ -35,6 +40,41 @@ def main() -> None:
     draw_jumps()
     draw_tutorial()
     draw_boundary()
+    draw_few_digits()
+    draw_labels()
+    draw_surrogate()
+    draw_defense()
+    draw_noise()
+
+
+NOISE_LEVELS = 10.0 ** np.arange(-8, -2)
+
+
+def draw_noise() -> None:
+    """Error of both hidden layers and of the output against the noise of answers; all that is ok."""
+    true = planted((20, 10, 10, 1), 90_000, bias=0.5)
+    deviation = float(true(np.random.default_rng(7).standard_normal((4000, 20))).std())
+    shown, errors = [], []
+    for level in NOISE_LEVELS:
+        target = noisy(true, level * deviation, 1)
+        result = extract(open_oracle(target, dim=20), rng=1, attempts=3, seconds=60)
+        if result.ok and result.network is not None:
+            found = compare(result.network, true)
+            shown.append(level)
+            errors.append([*(float(np.median(part)) for part in found.neuron_errors), found.output_error])
+        print(f"noise {level:.0e}: {result.outcome.slug}, {result.queries} rows", errors[-1:] if result.ok else "")
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    axes = figure.add_subplot()
+    names, colours = ("first layer", "second layer", "output, largest"), ("#3b6ea5", "#c1543c", "#555555")
+    for name, colour, values in zip(names, colours, np.array(errors).T, strict=True):
+        axes.loglog(shown, values, "o-", markersize=4, linewidth=1.2, color=colour, label=name)
+    axes.loglog(NOISE_LEVELS, NOISE_LEVELS, ":", color="#999999", label="noise of one answer")
+    axes.set_xlabel("noise of an answer, of the output's deviation")
+    axes.set_ylabel("relative error")
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    with matplotlib.rc_context({"svg.hashsalt": "noise-by-layer"}):
+        figure.savefig(IMAGES / "noise-by-layer.svg", metadata={"Date": None})
 
 
 def draw_search() -> None:
@@ -125,6 +165,97 @@ def draw_tutorial() -> None:
             part.axvline(kink, linewidth=0.8, color="#b5461c", alpha=0.5)
     with matplotlib.rc_context({"svg.hashsalt": "tutorial-kinks"}):
         figure.savefig(IMAGES / "tutorial-kinks.svg", metadata={"Date": None})
+
+
+def draw_few_digits() -> None:
+    """Rounded answers near the origin and far out: the steps stay, the function grows."""
+    network = planted((6, 4, 1), 3)
+    direction = np.random.default_rng(0).standard_normal(6)
+    direction /= np.linalg.norm(direction)
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    for axes, reach in zip(figure.subplots(1, 2), (4.0, 400.0), strict=True):
+        t = np.linspace(-reach, reach, 4001)
+        values = network(t[:, None] * direction)[:, 0]
+        axes.plot(t, values, linewidth=1.0, color="#b5461c", label="target")
+        axes.plot(t, np.round(values), linewidth=1.2, color="#3b6ea5", label="its answers, whole numbers")
+        axes.set_title(f"inputs up to {reach:g}", fontsize=10)
+        axes.set_xlabel("position on the line")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    save(figure, "few-digits")
+
+
+def draw_labels() -> None:
+    """The decision boundary of a network with two inputs: straight pieces that bend at creases."""
+    weights, biases = np.array([[1.0, 0.3], [-0.4, 1.0], [0.8, -0.9]]), np.array([0.4, -0.3, 0.2])
+    network = ReLUNetwork([weights, np.array([[1.0, -1.3, 0.9]])], [biases, np.array([-0.45])])
+    side = np.linspace(-3, 3, 401)
+    x, y = np.meshgrid(side, side)
+    values = network(np.column_stack([x.ravel(), y.ravel()]))[:, 0].reshape(x.shape)
+    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.contourf(x, y, values > 0, levels=[-0.5, 0.5, 1.5], colors=["#dfe8f2", "#f6e2d9"])
+    axes.contour(x, y, values, levels=[0], colors=["#15181d"], linewidths=2.0)
+    for (u, v), b in zip(weights, biases, strict=True):
+        axes.plot(side, -(u * side + b) / v, linestyle="--", linewidth=0.9, color="#b5461c")
+    axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="first input", ylabel="second input")
+    axes.set_title("black: boundary between two labels; dashed: creases", fontsize=10)
+    save(figure, "label-boundary")
+
+
+def draw_surrogate() -> None:
+    """A curve, and least-squares surrogates of eight hinges trained on few and on many answers."""
+    rng, grid = np.random.default_rng(1), np.linspace(-3, 3, 600)
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    for axes, rows in zip(figure.subplots(1, 2, sharey=True), (12, 200), strict=True):
+        t = rng.uniform(-3, 3, rows)
+        answers = np.tanh(2 * t) + 0.3 * np.sin(3 * t) + 0.05 * rng.standard_normal(rows)
+        design = hinges(t)
+        fit = np.linalg.solve(
+            design.T @ design + 1e-2 * np.eye(design.shape[1]), design.T @ answers
+        )  # a little damping
+        axes.plot(grid, np.tanh(2 * grid) + 0.3 * np.sin(3 * grid), linewidth=1.0, color="#b5461c", label="target")
+        axes.plot(grid, hinges(grid) @ fit, linewidth=1.4, color="#3b6ea5", label="surrogate")
+        axes.plot(t, answers, ".", markersize=4, color="#555555", label="answers, with noise")
+        axes.set_title(f"{rows} answers", fontsize=10)
+        axes.set_ylim(-2, 2)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    save(figure, "surrogate")
+
+
+def hinges(t: np.ndarray) -> np.ndarray:
+    """Eight hinges, a slope and a constant (n, 10) at these places."""
+    knots = np.linspace(-2.6, 2.6, 8)
+    return np.column_stack([np.maximum(t[:, None] - knots, 0.0), t, np.ones_like(t)])
+
+
+def draw_defense() -> None:
+    """Error of honest users beside the error of an attacker's copy, behind each defense of the example audit."""
+    record = json.loads((ROOT / "tests" / "report" / "example-audit.json").read_text("utf-8"))
+    rows = [
+        row
+        for row in record["defenses"]["rows"]
+        if row["rebuilt"] and row["rebuilt"]["ok"] and row["honest"]["rms_error"]
+    ]
+    names = [row["defense"] for row in rows]
+    places = np.arange(len(rows))
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    axes = figure.add_subplot()
+    axes.barh(places + 0.2, [row["honest"]["rms_error"] for row in rows], 0.38, color="#9aa3af", label="honest users")
+    axes.barh(places - 0.2, [row["rebuilt"]["error"] for row in rows], 0.38, color="#b5461c", label="attacker's copy")
+    axes.set_xscale("log")
+    axes.set_yticks(places, names)
+    axes.set_xlabel("error, in deviations of the answers")
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    save(figure, "defenses")
+
+
+def save(figure: Figure, name: str) -> None:
+    """The same file every time."""
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
 
 
 def draw_boundary() -> None:

@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "reluctant"
@@ -38,12 +38,15 @@ def numbers(tree: ast.Module) -> int:
 def entered(call: Callable[[], Any]) -> list[str]:
     """Modules of the package in which a function was called, in order."""
     found: dict[str, None] = {}
+    met: set[CodeType] = set()
 
     def look(frame: FrameType, event: str, _: Any) -> None:
-        name = frame.f_code.co_filename
-        if not (name.startswith(str(SOURCE)) and name.endswith(".py")):  # templates are compiled under their own names
+        code = frame.f_code
+        if event != "call" or code in met:
             return
-        if event == "call" and frame.f_code.co_name != "<module>":
+        met.add(code)
+        name = code.co_filename
+        if name.startswith(str(SOURCE)) and name.endswith(".py") and code.co_name != "<module>":  # no templates
             found.setdefault(str(Path(name).relative_to(SOURCE)))
 
     sys.setprofile(look)

@@ -1,4 +1,4 @@
-"""reluctant: looks at a ReLU network through its answers alone and gets back what it hides.
+"""reluctant: model extraction for ReLU networks, from their answers to queries.
 
 The names below are all a user needs; each is imported when it is first used.
 """
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from reluctant.networks import ReLUNetwork, equivalent
     from reluctant.oracles import Facts, Oracle, Reading, Recording, Serving, Wrapper, open_oracle
     from reluctant.papers.random_networks import random_network
+    from reluctant.progress import show_progress
     from reluctant.report import report
     from reluctant.results import Outcome, Result
     from reluctant.span import (
@@ -128,6 +129,7 @@ __all__ = [
     "random_network",
     "recover_span",
     "report",
+    "show_progress",
     "train_student",
     "verify",
 ]
@@ -194,6 +196,7 @@ _HOMES = {
     "random_network": "papers.random_networks",
     "recover_span": "span",
     "report": "report",
+    "show_progress": "progress",
     "train_student": "learning",
     "verify": "verification",
 }

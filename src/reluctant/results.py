@@ -144,6 +144,12 @@ class Ended(ABC):
         return None if link is None else Diagnosis("link-found", {"link": link, "percent": "percent" in self.evidence})
 
     @property
+    def units_found(self) -> Diagnosis | None:
+        """That columns of different sizes were put into units which questions have found; None where they were not."""
+        ratio = self.evidence.get("found units")
+        return None if ratio is None else Diagnosis("units-found", {"ratio": ratio})
+
+    @property
     @abstractmethod
     def ok(self) -> bool:
         """True only if the method reached what it promises, and checked it."""

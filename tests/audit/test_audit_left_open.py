@@ -57,3 +57,16 @@ def test_directions_of_labels_are_told_as_such():
     assert record.span.ok
     assert record.span.from_labels
     assert record.verdict.confidence == "label-directions"
+
+
+@pytest.mark.parametrize("offset", [0.0, 2000.0])
+def test_real_numbers_in_columns_of_whole_numbers_are_said(offset):
+    network, rng = planted((4, 5, 1), 0), np.random.default_rng(0)
+    rows = np.column_stack(
+        [rng.integers(0, 2, 60), rng.normal(size=60), offset + rng.integers(0, 40, 60), rng.normal(size=60)]
+    )
+    found = rl.audit(lambda x: network(x - [0, 0, offset, 0]), dim=4, inputs=rows, budget=3_000, steps=["health"])
+    said = {each.slug: each for each in found.record.limits}
+    assert said["real-numbers-asked"].fields["columns"] == (0, 2)
+    drawn = rl.audit(network, budget=3_000, steps=["health"])
+    assert "real-numbers-asked" not in {each.slug for each in drawn.record.limits}

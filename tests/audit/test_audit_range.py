@@ -44,6 +44,7 @@ def test_where_inputs_are_clipped_nothing_bends_for_a_neuron(record):
     assert "clipped-inputs" not in reasons(few.verdict)
 
 
+@pytest.mark.slow
 def test_a_range_that_learning_was_led_astray_by_is_named(record):
     """Few digits leave the search to learning: no seed would settle it, and the range does."""
     found = record(lambda x: NETWORK(np.clip(x, 0, 1)).round(4), 6, steps=["health", "extraction", "part", "learning"])

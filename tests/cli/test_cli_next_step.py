@@ -62,7 +62,7 @@ def said_next(module, command):
         ("learn", "rounded", ["audit"]),
         ("learn", "near", ["audit"]),
         ("learn", "nan", ["extract", "--domain", "LOW,HIGH"]),
-        ("extract", "single", ["audit"]),
+        pytest.param("extract", "single", ["audit"], marks=pytest.mark.slow),  # tried to its end first
         ("extract", "labels", ["audit"]),
         ("extract", "nan", ["extract", "--domain", "LOW,HIGH"]),
         ("span", "labels", ["span", "--labels"]),

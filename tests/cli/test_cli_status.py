@@ -197,3 +197,22 @@ def test_what_to_do_names_flags_and_the_target_s_own_words_stay(command, module)
     assert "ValueError: bad batch=7." in said
     assert all(flag in said for flag in ("(--dim)", "--domain LOW,HIGH;", "--batch N;", "--retries 3."))
     assert "Give it: --dim N." in command("health", f"{module(RAISING)}:target").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (("flip", "network.npz", "--input", "x.npy"), "--input"),
+        (("learn", "network.npz", "--eps", "-1"), "--eps"),
+        (("verify", "network.npz", "network.npz", "--tol", "-1"), "--tol"),
+        (("extract", "network.npz", "--attempts", "0"), "--attempts"),
+        (("extract", "network.npz", "--link", "none such"), "--link"),
+    ],
+)
+def test_an_error_is_one_line_that_begins_with_the_flag(arguments, flag, command, npz, folder):
+    np.save(folder / "x.npy", np.ones(3))
+    ended = command(*arguments)
+    assert ended.status == 2
+    assert one_message(ended.err)
+    assert ended.err.startswith(f"error: {flag}: got ")
+    assert len(ended.err) < 300

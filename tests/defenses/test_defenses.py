@@ -38,6 +38,14 @@ SPECS = {
     "labels": ["labels"],
     "limit": ["limit=100"],
     "clip": ["clip=-1:1"],
+    "gradients": [
+        "gradient-decimals=3",
+        "gradient-noise=1e-3",
+        "gradient-top=2",
+        "gradient-sign",
+        "gradient-absolute",
+        "gradient-none",
+    ],
     "several": ["clip=-2:2", "softmax", "gaussian=1e-4,fixed", "decimals=5", "limit=1000"],
 }
 FRESH = {"gaussian", "laplace"}

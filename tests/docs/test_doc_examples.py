@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,18 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {
         "rl": rl, "np": np, "f": lambda x: f(x), "network": network, "oracle": oracle,
         "module": torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 3), torch.nn.ReLU()),
-        "mlp": _classifier(), "x": np.ones(8), "span": rl.recover_span(oracle, rng=0),
+        "mlp": _classifier(), "x": np.ones(8), "span": _span(),
         "X": np.random.default_rng(1).standard_normal((20, 784)),
         "images": np.random.default_rng(0).uniform(0, 1, (20, 64)), "points": np.ones((3, 64)),
     }  # fmt: skip
 
 
+@cache
+def _span() -> rl.Span:
+    return rl.recover_span(planted((8, 6, 1), 1), rng=0)
+
+
+@cache
 def _classifier() -> Any:
     from sklearn.neural_network import MLPClassifier
 
@@ -82,3 +89,15 @@ def test_the_readme_example_recovers_the_network(names: dict[str, Any], capsys: 
         assert line.split(" in ")[0] in (ROOT / "README.md").read_text("utf-8")
     assert names["result"].ok
     assert names["network"].widths == (64, 32, 10)
+
+
+def test_the_tutorial_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    page, names = ROOT / "docs" / "tutorial.md", dict[str, Any]()
+    for example in python_examples(page)[:5]:  # up to the whole network
+        exec(example, names)
+    printed, shown = capsys.readouterr().out, page.read_text("utf-8")
+    for line in printed.splitlines()[:4]:
+        assert line in shown
+    assert names["result"].network.widths == (6, 4, 1)
+    assert (tmp_path / "kinks.svg").stat().st_size > 1000

@@ -67,6 +67,7 @@ def test_very_wide_network_keeps_an_affine_term() -> None:
     assert rl.compare(network, true).output_error < 1e-8
 
 
+@pytest.mark.slow
 def test_bundled_model_is_recovered_from_probabilities() -> None:
     """A look along a line may see no piece at all: nothing is divided by their number."""
     from reluctant.bundled import digits_model

@@ -46,3 +46,42 @@ def test_a_trained_regressor_is_recovered_at_every_seed():
     values = np.sin(data[:, 0]) + data[:, 1] * data[:, 2]
     model = regressor(hidden_layer_sizes=(20, 10), max_iter=60, tol=1.0, random_state=0).fit(data, values)
     assert all(rl.extract(model, rng=seed).ok for seed in range(5))
+
+
+class Greedy(rl.Method):
+    """Asks for a few rows; first for more than the budget holds at once, then gives the network."""
+
+    def __init__(self, network: rl.ReLUNetwork, wanted: int) -> None:
+        self.network, self.wanted, self.runs = network, wanted, 0
+
+    def run(self, oracle, noise, rng, keep):
+        self.runs += 1
+        oracle.query(rng.normal(size=(self.wanted if self.runs == 1 else 10, oracle.dim)))
+        return rl.Candidate(self.network)
+
+
+@pytest.mark.parametrize("budget", [20_000, None])
+def test_a_batch_that_the_budget_refuses_leaves_its_rows_for_another_start(budget):
+    network = planted((4, 5, 1), 0)
+    method = Greedy(network, 25_000)
+    result = rl.extract(rl.open_oracle(network, budget=budget), method)
+    assert result.ok
+    assert method.runs == (2 if budget else 1)
+
+
+def test_with_few_rows_left_the_first_attempt_ends_the_run():
+    network = planted((4, 5, 1), 0)
+    method = Greedy(network, 5_000)
+    result = rl.extract(rl.open_oracle(network, budget=2_000), method)
+    assert result.outcome is rl.Outcome.OUT_OF_BUDGET
+    assert method.runs == 1
+
+
+def test_cheap_attempts_of_the_last_method_do_not_count():
+    entry = attempts.Attempt
+    tried = attempts.Attempts([entry("DepthTwo", 200, "biases"), entry("AnyPosition", 9_000, "lines")])
+    tried.entries += [entry("AnyDepth", 1_700, "completion")]
+    assert tried.last_was_cheap(attempts=4)
+    assert not tried.last_was_cheap(attempts=1)
+    tried.entries += [entry("AnyDepth", 8_000, "completion")]
+    assert not tried.last_was_cheap(attempts=4)

@@ -110,15 +110,9 @@ def test_an_audit_of_trees_does_not_speak_of_a_part_or_clipped_inputs() -> None:
     assert not rl.extract(target).ok
 
 
-def test_an_audit_of_trees_asks_for_no_directions() -> None:
-    found = audit(open_oracle(forest(20, 4, 0), dim=DIM), budget=6_000, seconds=2.0, steps=["health", "span"])
-    steps = {step.step: step for step in found.steps}
-    assert steps["span"].queries == 0
-    assert steps["span"].diagnosis.fields["gives"] == "trees"
-    assert "span" in found.verdict.unsettled
-    assert all(
-        remedy.verb != "span" for remedy in rl.extract(open_oracle(forest(20, 4, 0), dim=DIM)).diagnosis.remedies
-    )
+def test_trees_are_not_sent_on_to_a_span_of_labels() -> None:
+    remedies = rl.extract(open_oracle(forest(20, 4, 0), dim=DIM)).diagnosis.remedies
+    assert [remedy.verb for remedy in remedies] == ["train"]
 
 
 @pytest.mark.parametrize("slope", [1, 3, 10, 30])

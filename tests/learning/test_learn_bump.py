@@ -97,7 +97,7 @@ def test_a_bump_with_one_input_is_found(start, width, seed):
     assert relative_square_error(result.network, true, points=20_000) < 1e-20
 
 
-@pytest.mark.parametrize("rng", [1, 2, 5])
+@pytest.mark.parametrize("rng", [1, 3, 5])
 def test_an_error_that_is_everywhere_is_not_said_to_be_narrow(rng):
     """In float32 a few points err by more than their noise explains, and all others by some of it."""
     result = rl.learn(rl.open_oracle(in_float32(planted((10, 16, 1), rng)), dim=10), rng=rng)
@@ -106,6 +106,7 @@ def test_an_error_that_is_everywhere_is_not_said_to_be_narrow(rng):
     assert "narrow-missing" not in result.evidence["limits"]
 
 
+@pytest.mark.slow
 def test_a_network_without_anything_narrow_missing_says_nothing_of_it():
     result = rl.learn(rl.open_oracle(WORST_CASE["clusters 1e-07"](0)), eps=1e-8, rng=0)
     assert result.ok

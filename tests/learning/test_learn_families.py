@@ -12,6 +12,7 @@ from reluctant.testing.faults import in_float32, rounded
 EXACT_ENOUGH = 6000  # queries, where the exact method verifies
 BY_LINES = 30_000
 LEARNED = "clusters 1e-09"  # where no exact network is verified
+LONG = "clusters 1e-07"  # an exact method is tried to its end first
 NARROW = 70_000
 
 LIMITS = {  # error asked for and allowed, narrowest width, most queries
@@ -29,7 +30,7 @@ def test_every_family_is_here():
     assert set(LIMITS) == set(WORST_CASE)
 
 
-@pytest.mark.parametrize("name", sweep(LIMITS, fast=LIMITS.keys() - {LEARNED}))
+@pytest.mark.parametrize("name", sweep(LIMITS, fast=LIMITS.keys() - {LEARNED, LONG}))
 def test_a_family_is_learned(name, seed):
     eps, narrowest, most = LIMITS[name]
     true = WORST_CASE[name](seed)
@@ -45,8 +46,9 @@ def test_a_family_is_learned(name, seed):
 
 
 def test_the_same_seed_gives_the_same_network(seed):
-    true = WORST_CASE["clusters 1e-07"](seed)
-    first, second = (rl.learn(rl.open_oracle(true), eps=1e-8, rng=seed) for _ in range(2))
+    true = in_float32(planted((8, 12, 1), seed))
+    first, second = (rl.learn(rl.open_oracle(true, dim=8), eps=1e-8, rng=seed) for _ in range(2))
+    assert first.outcome is rl.Outcome.LEARNED
     assert first.queries == second.queries
     assert first.network.weights[0].tobytes() == second.network.weights[0].tobytes()
 

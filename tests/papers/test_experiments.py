@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 from reluctant.errors import InvalidInput
-from reluctant.papers.experiments import exact_theorems, learning_theorems
+from reluctant.papers.experiments import (
+    exact_theorems,
+    image_classifiers,
+    learning_theorems,
+    span_recovery,
+    trials,
+)
 from reluctant.papers.experiments.experiment import PAPERS, Check, Finding
 from reluctant.papers.experiments.gallery import is_only_drawn
 from reluctant.papers.experiments.image_classifiers import (
@@ -56,7 +62,7 @@ TRUE_WHEN_SMALL = (
 
 @pytest.fixture(scope="module")
 def small():
-    """Each experiment once."""
+    """Each experiment once, its networks of few inputs and its classifiers after few epochs."""
     found: dict[str, Finding] = {}
 
     def run(name: str) -> Finding:
@@ -64,7 +70,12 @@ def small():
             found[name] = EXPERIMENTS[name](**SMALL[name])
         return found[name]
 
-    return run
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (trials, span_recovery):
+            patch.setattr(module, "SPAN_DIM", 400)
+            patch.setattr(module, "SPAN_RANK", 40)
+        patch.setattr(image_classifiers, "FEW_IMAGES_FACTOR", 4)
+        yield run
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

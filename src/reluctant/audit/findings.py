@@ -42,6 +42,9 @@ REBUILDING = ("extraction", "learning", "training")
 OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other values behind a link
 
 
+WHOLE = 1e-9  # of a number: what units of the inputs leave of a whole one by rounding
+
+
 @dataclass(frozen=True)
 class Settings:
     """What an audit is given besides its target.
@@ -65,6 +68,15 @@ class Settings:
     engine: Engine | None = None
     percent: bool = False
     units: InputUnits | None = None
+
+    @property
+    def whole_columns(self) -> tuple[int, ...]:
+        """Columns that hold whole numbers alone in the inputs given, and not one number; none of drawn inputs."""
+        if self.sampled:
+            return ()
+        rows = self.inputs if self.units is None else self.units.rows(self.inputs)
+        whole = np.abs(rows - np.rint(rows)) <= WHOLE * np.maximum(1.0, np.abs(rows))
+        return tuple(int(k) for k in np.flatnonzero(whole.all(axis=0) & (np.ptp(np.rint(rows), axis=0) > 0)))
 
     def inside(self, box: Domain, seed: int) -> Settings:
         """The same with inputs that lie in a range: those given that do, or some drawn from it."""

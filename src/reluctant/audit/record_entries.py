@@ -343,6 +343,9 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": stayed})
     if known.given.units is not None:
         yield Diagnosis("input-units")
+    whole = known.given.whole_columns
+    if whole:
+        yield Diagnosis("real-numbers-asked", {"columns": whole, "inputs": facts.dim})
     yield Diagnosis("relu-methods")
     yield Diagnosis("training-not-tried" if known.training is None else "one-recipe")
     yield Diagnosis("no-proof")

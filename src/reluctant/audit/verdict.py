@@ -89,7 +89,7 @@ def _rests_on(known: Findings, level: Level) -> Confidence:
 
 
 LONGEST_QUOTE = 300  # characters of what a target says
-REBUILDING = ("health", "span", "extraction", "learning", "training")  # steps that rebuild something
+COPY_STEPS = ("health", "span", "extraction", "learning", "training")  # steps on the way to a copy
 STOPS = (State.STOPPED, State.NOT_BEGUN)
 OF_DIGITS = (Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR)  # outcomes that more digits would change
 
@@ -279,12 +279,12 @@ def _why_not(known: Findings) -> list[Reason]:
     stopped = [
         Reason(Diagnosis(slug, {"steps": steps}))
         for slug, state in (("steps-broken-off", State.STOPPED), ("steps-not-begun", State.NOT_BEGUN))
-        if (steps := tuple(step for step in REBUILDING if known.states.get(step) is state))
+        if (steps := tuple(step for step in COPY_STEPS if known.states.get(step) is state))
     ]
     if known.health is None:
         failed = known.ended.get("health")
         return stopped or ([] if failed is None else [Reason(failed, "health")])
-    ended = [step for step in REBUILDING if known.states.get(step) not in STOPS and step not in known.short_of_rows]
+    ended = [step for step in COPY_STEPS if known.states.get(step) not in STOPS and step not in known.short_of_rows]
     asked = ["extraction", "learning", "training", *_open_steps(known, LeakKind.SPAN)]
     found = [Reason(said, step) for step in asked if step in ended and (said := _how_it_ended(known, step)) is not None]
     short = Diagnosis("rows-ran-out", {"steps": known.short_of_rows}, (MORE_BUDGET,))

@@ -29,7 +29,8 @@ def ending(found: Ended, record: Record) -> list[str]:
     if str(record.answered) in error:  # the error names the range already, for Python
         error, answered = error.replace(str(record.answered), answered[0]), []
     lines = [found.diagnosis.text(as_command), *([f"{where}{shortened(error)}"] if error else []), *answered]
-    return [*lines, *([] if found.link_found is None else [found.link_found.text(as_command)])]
+    said = (found.link_found, found.units_found)
+    return [*lines, *(each.text(as_command) for each in said if each is not None)]
 
 
 def answered_range(record: Record) -> list[str]:

@@ -193,10 +193,13 @@ class TargetOptions:
 
 
 NAMES = {"rng": "seed"}  # arguments of the library that have another name here
+OWN_OPTIONS = {"x": "--input", "eps": "--eps", "tol": "--tol", "narrowest": "--narrowest", "attempts": "--attempts"}
 
 
 def flag_of(argument: str) -> str:
     """The flag of an argument of the library; the argument itself where no option sets it."""
+    if argument in OWN_OPTIONS:
+        return OWN_OPTIONS[argument]
     name = NAMES.get(argument, argument)
     return f"--{name.replace('_', '-')}" if name in {each.name for each in fields(TargetOptions)} else argument
 

@@ -29,7 +29,8 @@ from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.explanations import Rewritten
 from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
 
 
@@ -283,6 +284,95 @@ class ClippedInputs(Defense):
         return self.inner.answer(np.clip(rows, self.low, self.high))
 
 
+# ---- explanations
+
+
+class _LessExplained(Defense):
+    """Values as they are, and less of their gradients."""
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on."""
+        return self.inner.answer(rows)
+
+    def explaining(self, inner: Oracle) -> Oracle | None:
+        """Rewrite the gradients (n, m, d) alone."""
+        return Rewritten(self, inner, lambda found: Explained(found.values, self.rewritten(found.gradients)))
+
+    def rewritten(self, slopes: FloatArray) -> FloatArray:
+        """What is left of gradients."""
+        raise NotImplementedError
+
+
+class GradientDecimals(_LessExplained):
+    """Gradients rounded to so many digits after the point."""
+
+    def __init__(self, inner: Oracle, decimals: int) -> None:
+        super().__init__(inner)
+        self.decimals = _checked_count("gradient-decimals", decimals, 0)
+
+    def rewritten(self, slopes: FloatArray) -> FloatArray:
+        """Round."""
+        return np.round(slopes, self.decimals)
+
+
+class GradientNoise(_LessExplained):
+    """Gradients with fresh Gaussian noise of this standard deviation."""
+
+    repeatable = False
+    draws = True
+
+    def __init__(self, inner: Oracle, sd: float, *, seed: int = 0) -> None:
+        super().__init__(inner)
+        if not (isinstance(sd, int | float) and sd > 0 and isfinite(sd)):
+            raise InvalidInput.about("gradient-noise", got=repr(sd), expected="a standard deviation above 0")
+        self.sd, self._rng = float(sd), np.random.default_rng(seed)
+
+    def rewritten(self, slopes: FloatArray) -> FloatArray:
+        """Add noise."""
+        return slopes + self.sd * self._rng.standard_normal(slopes.shape)
+
+
+class GradientTop(_LessExplained):
+    """The k entries of each gradient that are largest in size; the others are 0."""
+
+    def __init__(self, inner: Oracle, k: int) -> None:
+        super().__init__(inner)
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InvalidInput.about("gradient-top", got=repr(k), expected="a number of entries, at least 1")
+        self.k = k
+
+    def rewritten(self, slopes: FloatArray) -> FloatArray:
+        """Keep the largest; of equal ones the first."""
+        order = np.argsort(-np.abs(slopes), axis=2, kind="stable")[..., : self.k]
+        kept = np.zeros_like(slopes)
+        np.put_along_axis(kept, order, np.take_along_axis(slopes, order, axis=2), axis=2)
+        return kept
+
+
+class GradientSign(_LessExplained):
+    """The sign of each entry."""
+
+    def rewritten(self, slopes: FloatArray) -> FloatArray:
+        """Keep signs."""
+        return np.sign(slopes)
+
+
+class GradientSize(_LessExplained):
+    """The absolute value of each entry."""
+
+    def rewritten(self, slopes: FloatArray) -> FloatArray:
+        """Keep sizes."""
+        return np.abs(slopes)
+
+
+class GradientNone(_LessExplained):
+    """No gradients at all."""
+
+    def explaining(self, inner: Oracle) -> Oracle | None:
+        """There are none."""
+        return None
+
+
 # ---- the cost to honest users
 
 
@@ -379,6 +469,13 @@ DEFENSES: dict[str, DefenseEntry] = {
     "labels": _entry("labels", "the label alone", LabelsOnly),
     "limit": _entry("limit=10000", "a limit on the rows answered", QueryLimit, int),
     "clip": _entry("clip=0:1", "inputs moved into a range", ClippedInputs, _low_and_high),
+    "gradient-decimals": _entry("gradient-decimals=3", "gradients rounded to decimals", GradientDecimals, int),
+    "gradient-noise": _entry("gradient-noise=1e-3[,seed=7]", "gradients with Gaussian noise",
+                             GradientNoise, float, seed=int),
+    "gradient-top": _entry("gradient-top=10", "the largest entries of a gradient, the others 0", GradientTop, int),
+    "gradient-sign": _entry("gradient-sign", "signs of gradients", GradientSign),
+    "gradient-absolute": _entry("gradient-absolute", "absolute values of gradients", GradientSize),
+    "gradient-none": _entry("gradient-none", "no gradients", GradientNone),
 }  # fmt: skip
 
 NUMBER_FORMATS = frozenset({"float32", "float16"})  # how answers are written, after all else is done to them

@@ -5,6 +5,7 @@ from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.attempts import extract
 from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
+from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
@@ -22,6 +23,7 @@ __all__ = [
     "FewDigits",
     "FewDigitsDeep",
     "FromLabels",
+    "GradientLayers",
     "LayerLimits",
     "Method",
     "StageFailed",

@@ -28,12 +28,15 @@ from reluctant.errors import (
     NonFiniteAnswer,
     OutsideDomain,
     TargetError,
+    TimeExhausted,
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.bounded.method import STRAIGHT
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
+from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH
+from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
@@ -42,12 +45,13 @@ from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.method import Candidate, Method, PartialNetwork, StageFailed, lifted
+from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
+from reluctant.interface.column_scales import found_units
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -76,8 +80,8 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Rows
-from reluctant.oracles.input_units import Box, in_own_units, in_units
+from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles.input_units import Box, InputUnits, in_own_units, in_units, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
@@ -88,6 +92,9 @@ from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
+OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
+ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
+FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
 
 
 def extract(
@@ -108,7 +115,8 @@ def extract(
             target answers labels it is `FromLabels`.
         labels: use nothing but labels, as `FromLabels()` does: the largest of several outputs, or one at 0.5.
         rng: seed of all random choices.
-        attempts: how often it may be tried, with other random choices or the next method.
+        attempts: how often it may be tried, with other random choices or the next method; cheap attempts of the last
+            method do not count.
         seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
@@ -138,7 +146,7 @@ def extract(
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
-        return search.result(*ending).with_classes(run.oracle).in_inputs_of(units)
+        return search.result(*ending).with_classes(run.oracle).in_inputs_of(units or search.units)
 
 
 INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
@@ -199,6 +207,11 @@ class Attempts:
             entry = Attempt(type(method).__name__, run.rows.asked - before, stage or run.stage, number, limit)
             self.entries.append(entry)
 
+    def last_was_cheap(self, attempts: int) -> bool:
+        """True if the last method has had fewer attempts, with less than half of the rows of all methods."""
+        same = [entry.rows for entry in self.entries if entry.method == self.entries[-1].method]
+        return len(same) < attempts and 2 * sum(same) <= sum(entry.rows for entry in self.entries)
+
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain data for JSON."""
         return [asdict(entry) for entry in self.entries]
@@ -215,8 +228,37 @@ class Extraction:
     last: CheckedNetwork | None = None  # the last whole network that was held against the target
     tried: Attempts = field(default_factory=lambda: Attempts())
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
+    refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
+    units: InputUnits | None = None  # of the inputs, where questions have found them
 
     def go(self, attempts: int) -> Ending:
+        """As the target is; where that fails and its columns are of different sizes, in units found by questions."""
+        oracle = self.run.oracle
+        outcome, network = self.go_as_asked(attempts)
+        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
+            return outcome, network
+        units = found_units(oracle, self.rng.spawn(1)[0])
+        if units is None:
+            return outcome, network
+        before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
+        self.run.evidence, self.run.partial, self.last, self.stuck = {}, None, None, ""
+        self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
+        again = self.go_as_asked(attempts)
+        if again[0] is Outcome.RECOVERED:
+            self.units = units
+            self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
+            return again
+        self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried = before
+        return outcome, network
+
+    def may_look_for_units(self, oracle: Counting) -> bool:
+        """True if nothing is known of the inputs of a target that answers values, and no method was asked for."""
+        facts, health = oracle.facts, self.run.evidence["health"]
+        unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
+        values = health.answers is Kind.VALUES and health.raw is None and health.refusal is None
+        return unknown and values and self.method is None and oracle.explained is None
+
+    def go_as_asked(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
         self.run.evidence |= place.evidence()
@@ -313,10 +355,16 @@ class Extraction:
     def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
         """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
         failures = self.run.evidence["failures"] = []
-        for generator, method in zip(self.rng.spawn(attempts), self.methods(place, few_digits), strict=False):
+        for generator, method in zip(self.generators(attempts), self.methods(place, few_digits), strict=False):
             try:
                 with self.tried.entry(method, self.run):
                     found = self.attempt(place, method, generator)
+            except BudgetExhausted as error:  # rows that were not sent may do for another start
+                if not self.may_start_again(error):
+                    raise self.refused or error from None
+                failures.append(f"budget: {error}")
+                self.refused = self.refused or error
+                continue
             except StageFailed as failure:
                 failures.append(str(failure))
                 self.run.keep(failure.partial or self.run.partial)
@@ -337,9 +385,22 @@ class Extraction:
             if found.doubt is None:
                 return Outcome.RECOVERED, found.network
             failures.append(f"verification: {found.doubt}")
+        if self.refused is not None:
+            raise self.refused
         if few_digits:
             return Outcome.LOW_PRECISION, self.partial
         return (Outcome.PARTIAL if self.last is None else Outcome.UNVERIFIED), self.partial
+
+    def generators(self, attempts: int) -> Iterator[np.random.Generator]:
+        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap."""
+        yield from self.rng.spawn(attempts)
+        while self.tried.last_was_cheap(attempts):
+            yield from self.rng.spawn(1)
+
+    def may_start_again(self, error: BudgetExhausted) -> bool:
+        """True if the budget refused many rows at once, and much of it is left for an attempt with other choices."""
+        out_of_time = isinstance(error, TimeExhausted)
+        return not out_of_time and error.budget - error.spent >= max(ENOUGH_LEFT * error.budget, FEWEST_LEFT)
 
     def may_be_affine(self, place: Place) -> bool:
         """True if all short lines were straight, and no other method was asked for.
@@ -382,6 +443,12 @@ class Extraction:
         explained = place.oracle.explained is not None
         if explained:
             yield from self.methods_for_gradients(place)
+            if in_space and not few_digits and place.oracle.dim > 1:
+                yield GradientLayers()
+                if self.last is not None:  # lines through inputs that spoke against its network
+                    yield GradientLayers(
+                        through=np.array([row for found in self.counterexamples for row in found.rows])
+                    )
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
@@ -432,7 +499,8 @@ class Extraction:
         while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
             yield FewDigits()
             probes += self.stuck == PROBE
-        yield from repeat(FewDigitsDeep())
+        while self.stuck != WIDTH:
+            yield FewDigitsDeep()
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks."""
@@ -528,6 +596,8 @@ class Extraction:
         evidence = self.run.evidence
         if self.tried.entries:
             evidence["attempts"] = self.tried
+        if isinstance(self.run.partial, Hybrid) and network is self.run.partial.network:
+            evidence["fitted top"] = self.run.partial.top
         if outcome is Outcome.LOW_PRECISION:
             why = too_few_digits(evidence["health"], tried=bool(evidence.get("failures")))
             evidence.setdefault("reason", why)

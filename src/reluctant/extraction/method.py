@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -28,12 +28,41 @@ from reluctant.verification.agreement import AskedRows
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import Precision
 
-PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork
+
+@dataclass(frozen=True)
+class FittedTop:
+    """An output that was fitted on top of hidden layers that are certain, where others are missing between them.
+
+    layers: hidden layers that are certain. right: share of fresh inputs at which the whole is right, to 1e-6 of the
+    answers' deviation. median_error: relative to that deviation. rows: fresh inputs.
+    """
+
+    layers: int
+    right: float
+    median_error: float
+    rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """Certain layers below, a fitted output above them: an approximation, never a verified network."""
+
+    network: ReLUNetwork
+    top: FittedTop
+
+
+PartialNetwork: TypeAlias = ReLUNetwork | FramedNetwork | Hybrid
 Keep: TypeAlias = Callable[[PartialNetwork], None]  # receives the part that is known so far
 
 
 def lifted(known: PartialNetwork) -> ReLUNetwork:
     """The known part, as a function of the input itself."""
+    if isinstance(known, Hybrid):
+        return known.network
     return known.lifted() if isinstance(known, FramedNetwork) else known
 
 

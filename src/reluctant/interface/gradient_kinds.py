@@ -2,7 +2,7 @@
 
 Short steps change values as true gradients say. Where they do not, a few more differences tell what the answers are:
 input × gradient, absolute values, signs, a multiple of the gradient, integrated gradients, averages around the input
-(SmoothGrad), or gradients of another function.
+(SmoothGrad), or gradients of another function. Gradients with noise or fewer digits than values are named too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 import numpy as np
 
 from reluctant.errors import NonFiniteAnswer
-from reluctant.interface.noise import narrowest_format
+from reluctant.interface.noise import narrowest_format, rounding_noise
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles.base import Explained
@@ -27,6 +27,7 @@ MOST_WRONG = 1  # of them: a step may cross a crease
 COORDINATES = 12  # steps along single inputs, where gradients are something else
 SLOPE_ROUNDINGS = 2.0**12  # of the largest gradient
 AGREEING = 1e-4  # of a slope: large weights that cancel round by more than the answer shows
+ROUNDED = 1e-13  # of the largest gradient: coarser decimals are seen as such
 LIKE = 0.7  # cosine between averages around an input and its gradient: other functions have none
 SAME = 1e-2  # of the answers: what creases on a step may change, where a kind differs from others
 DIVIDED = Remedy("divide-by-input", "open", {"explanation": "input-times-gradient"})
@@ -43,6 +44,7 @@ class GradientKind(StrEnum):
     INTEGRATED = "integrated"
     SMOOTHED = "smoothed"
     NOISY = "noisy"
+    ROUNDED = "rounded"
     OTHER = "other"
 
 
@@ -66,7 +68,7 @@ class GradientReading:
 def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, GradientReading | None]:
     """The target, without its gradients where they are none; and what was read of them, None if it answers none.
 
-    Cost: 8 rows, and up to 41 more where they are none.
+    Cost: 8 rows, one more of a smooth function, and up to 41 more where they are none.
     """
     if oracle.explained is None:
         return oracle, None
@@ -89,12 +91,31 @@ def read_gradients(oracle: Counting, rng: np.random.Generator, scale: float = 1.
     found = oracle.query_gradients(rows)
     step = _step(found)
     moves = step * rng.standard_normal(rows.shape)
-    change = oracle.query(rows + moves) - found.values
+    near = oracle.query_gradients(rows + moves)
+    change = near.values - found.values
     good = _agree(found, rows, moves, change)
     agreeing = int(good.sum())
     if agreeing >= POINTS - MOST_WRONG:
-        return GradientReading(GradientKind.GRADIENT, agreeing, POINTS)
+        uneven = np.flatnonzero(_differ(found.gradients, near.gradients))[:1]  # noise, a smooth function, or a crease
+        if len(uneven) and _differ(found.gradients[uneven], oracle.query_gradients(rows[uneven]).gradients).any():
+            return GradientReading(GradientKind.NOISY, agreeing, POINTS)
+        return GradientReading(_digits_of(found, moves, change), agreeing, POINTS)
     return GradientReading(_other_kind(oracle, rows, found, moves, change, rng), agreeing, POINTS)
+
+
+def _differ(one: FloatArray, other: FloatArray) -> np.ndarray:
+    """Which inputs (n,) have gradients that are not the same to rounding."""
+    size, rounding = float(np.abs(one).max()), unit_roundoff(narrowest_format(one))
+    return np.asarray(np.abs(one - other).max(axis=(1, 2)) > DOUBLE.in_line * rounding * size)
+
+
+def _digits_of(found: Explained, moves: FloatArray, change: FloatArray) -> GradientKind:
+    """Gradients, or such that are rounded to decimals, of answers that agree with differences."""
+    size = float(np.abs(found.gradients).max())
+    noise, lengths = rounding_noise(found.gradients), np.linalg.norm(moves, axis=1, keepdims=True)
+    left = np.abs(change - np.einsum("nmd,nd->nm", found.gradients, moves)) / lengths
+    rounded = noise > ROUNDED * size and np.median(left) > noise / 10  # weights may have few decimals themselves
+    return GradientKind.ROUNDED if rounded else GradientKind.GRADIENT
 
 
 def _step(found: Explained) -> float:
@@ -137,7 +158,9 @@ def _other_kind(
         if np.median(np.abs(given.sum(axis=2) - total)) <= SAME * size:
             return GradientKind.INTEGRATED
     slopes, which = _single_slopes(oracle, rows, found, rng)
-    return _by_slopes(given[: len(slopes)][:, :, which], slopes, fresh=bool((again != given).any()))
+    fresh = bool((again != given).any())
+    given = (given + again) / 2 if fresh else given  # less noise
+    return _by_slopes(given[: len(slopes)][:, :, which], slopes, fresh=fresh)
 
 
 def _single_slopes(

@@ -292,6 +292,11 @@ INTERFACES: Mapping[str, Entry] = {
         "Values alone were used.",
         example=GRADIENTS_WRONG,
     ),
+    "explanation-rounded": Entry(
+        "The gradients are close to differences of values, and rounded to decimals.",
+        "Values alone were used: they have more digits.",
+        example=GRADIENTS_WRONG,
+    ),
     "explanation-other": Entry(
         "The gradients are those of another function: they agree with differences of values at {agreeing} of {points} "
         "inputs.",
@@ -357,6 +362,11 @@ RUNS: Mapping[str, Entry] = {
     "link-found": Entry(
         "The answers look like {behind_link}{in_percent}: values were read through a {link} that nobody gave.",
         example={"link": "softmax", "percent": False},
+    ),
+    "units-found": Entry(
+        "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by questions, and "
+        "verification looked around the origin. Rows of the kind the target is for (inputs=) say where it is used.",
+        example={"ratio": 3.1e6},
     ),
     "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
@@ -642,6 +652,11 @@ AUDITS: Mapping[str, Entry] = {
     "input-units": Entry(
         "Every step worked in units of the inputs given: bounds and steps count deviations of each column from its "
         "middle."
+    ),
+    "real-numbers-asked": Entry(
+        "{whole_columns} whole numbers alone in the inputs given, and the audit asked real numbers there. An interface "
+        "that refuses these leaks less; how much less was not measured.",
+        example={"columns": (0, 4), "inputs": 8},
     ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
     "one-recipe": Entry(

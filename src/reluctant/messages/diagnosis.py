@@ -214,6 +214,16 @@ def _outputs_are(outputs: Sequence[int]) -> str:
     return f"Output {outputs[0]} answers" if len(outputs) == 1 else f"Outputs {listed(outputs)} answer"
 
 
+def _whole_columns(fields: Fields) -> str:
+    columns, most_named = fields["columns"], 8
+    if len(columns) == 1:
+        return f"Column {columns[0]} holds"
+    named = (
+        f"Columns {listed(columns)}" if len(columns) <= most_named else f"{len(columns)} of {fields['inputs']} columns"
+    )
+    return f"{named} hold"
+
+
 def _why_non_finite(fields: Fields) -> str:
     if fields["link"] is None:
         return ""
@@ -302,7 +312,6 @@ USELESS_ANSWERS = {
     "not-piecewise-linear": "Curved answers",
     "piecewise-constant": "Answers that do not change under small steps",
     "too-noisy": "Answers with so much noise",
-    "trees": "Steps of trees, each of which depends on one input,",
 }
 NOT_THERE = {
     "anything": "nothing that this step could work with",
@@ -328,6 +337,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "ends": _ends,
     "columns_are": lambda fields: _outputs_are(fields["columns"]),
     "outputs_are": lambda fields: _outputs_are(fields["outputs"]),
+    "whole_columns": _whole_columns,
     "why_non_finite": _why_non_finite,
     "on_the_copy": _on_the_copy,
     "why_constant": lambda fields: WHY_CONSTANT[fields["why"]],

@@ -151,8 +151,14 @@ def in_units(opened: Counting, inputs: FloatArray | None = None) -> tuple[Counti
     units = InputUnits.of(facts)
     if facts.samples is None and units.are_plain:
         return opened, None
+    return scaled_by(opened, units, facts), units
+
+
+def scaled_by(opened: Counting, units: InputUnits, facts: Facts | None = None) -> Counting:
+    """The target in these units, counted in the same ledger."""
+    facts = facts or opened.facts
     scaled = Scaled(opened.inner, units, facts.domain, facts.samples)
-    return Counting(scaled, opened.ledger, unread=opened.unread), units
+    return Counting(scaled, opened.ledger, unread=opened.unread)
 
 
 def in_own_units(oracle: Oracle) -> bool:

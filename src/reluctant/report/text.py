@@ -55,6 +55,12 @@ DEFENSE_NAMES = {
     "labels": "label alone",
     "limit": "at most {} queries",
     "clip": "inputs clipped to {}",
+    "gradient-decimals": "gradients rounded to {} decimals",
+    "gradient-noise": "noise of {} on gradients",
+    "gradient-top": "the {} largest entries of a gradient",
+    "gradient-sign": "signs of gradients",
+    "gradient-absolute": "absolute values of gradients",
+    "gradient-none": "no gradients",
 }
 DEFENSE_NAMES_OF_ONE = {
     "decimals": "1 decimal",

@@ -46,6 +46,7 @@ def test_network_is_recovered(widths: tuple[int, ...], most: float, seed: int) -
 def test_weights_come_back_up_to_order_and_scale() -> None:
     true, result = recovered()
     assert result.network is not None
+    assert result.network.is_chain
     assert rl.equivalent(result.network, true, tol=1e-8)
 
 
@@ -105,12 +106,18 @@ def test_certificate_has_all_neurons() -> None:
 
 def test_a_search_without_end_is_given_up_with_the_first_layer() -> None:
     true = planted((5, 8, 8, 8, 1), 3, bias=0.1)
-    method = AnyDepth(search=LayerLimits(followed=60))
+    method = AnyDepth(search=LayerLimits(followed=25))
     result = rl.extract(rl.open_oracle(true), method, rng=0, attempts=1)
     assert result.outcome is rl.Outcome.PARTIAL
     assert result.network is not None
     assert result.network.widths[:2] == (5, 8)
     assert "after this many" in result.evidence["failures"][0]
+    top = result.evidence["fitted top"]
+    assert (top.layers, top.rows) == (1, result.rows["fitted top"].queries)
+    rows = np.random.default_rng(1).standard_normal((4000, 5))
+    off = np.abs(result.network(rows) - true(rows)).max(axis=1) / true(rows).std()
+    assert abs(np.median(off) - top.median_error) < 0.5 * top.median_error  # fitted, and its error is measured
+    assert 0.0 <= top.right < 1.0
 
 
 @pytest.mark.slow

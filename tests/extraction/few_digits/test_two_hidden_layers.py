@@ -10,11 +10,12 @@ from targets import error, in_float32, own_error
 import reluctant as rl
 from reluctant.extraction.deep_few_digits import two_layers as fits
 from reluctant.extraction.deep_few_digits.asked import Asked
-from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
+from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH, FirstLayer
 from reluctant.extraction.deep_few_digits.frame_fit import CarriedNoise, FittedFrame
 from reluctant.extraction.deep_few_digits.missing_neurons import second_from_left
-from reluctant.extraction.deep_few_digits.orthant import Orthant
+from reluctant.extraction.deep_few_digits.orthant import Orthant, SecondRow, Segment
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
+from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers, without_past_term
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.few_digits.incomplete_lines import bent_share, read_incomplete_line
@@ -23,6 +24,7 @@ from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.testing import planted
+from reluctant.testing.planted import train_digits
 from reluctant.verification.precision import rounding_sizes
 
 SHAPES = [(8, 5, 4, 1), (20, 10, 10, 1), (12, 8, 6, 2), (64, 32, 16, 1)]
@@ -185,3 +187,82 @@ def test_two_lines_that_do_not_explain_points_beside_them_lead_to_two_layers() -
     tried = rl.extract(target, rng=20).evidence["attempts"].entries
     assert [(attempt.method, attempt.stage) for attempt in tried[:2]] == [("FewDigits", "probe")] * 2
     assert tried[2].method == "FewDigitsDeep"
+
+
+def planted_parts(widths: tuple[int, ...], seed: int) -> TwoLayers:
+    (w, v, a), (b, c, e) = (network := planted(widths, seed, bias=0.3)).weights, network.biases
+    return TwoLayers(*(part.copy() for part in (w, b, v, c, a, e)))
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_second_moments_show_a_weak_neuron(layer: int) -> None:
+    """A hundredth as strong as the others; the fit without it leaves little else, and with it comes to the noise."""
+    rng, noise = np.random.default_rng(9), 1e-6
+    true = planted_parts((12, 8, 6, 3), 10)
+    if layer == 0:
+        true.v[:, 3] *= 0.01
+        known = TwoLayers(
+            np.delete(true.w, 3, axis=0), np.delete(true.b, 3), np.delete(true.v, 3, axis=1), *true.parts[3:]
+        )
+    else:
+        true.a[:, 3] *= 0.01
+        known = TwoLayers(
+            true.w, true.b, np.delete(true.v, 3, axis=0), np.delete(true.c, 3), np.delete(true.a, 3, axis=1), true.e
+        )
+    y = rng.standard_normal((3000, 12))
+    answers = Weighed(y, true(y) + noise * rng.standard_normal((3000, 3)), np.full((3000, 3), noise))
+
+    def fitted(network: TwoLayers) -> tuple[TwoLayers, float]:
+        fit = fit_two_layers(network, answers, rng, huber=1e3, steps=40, damping=1e-3, gain=0.01)
+        return fit, float(np.median(np.abs(answers.left_by(fit))))
+
+    known, before = fitted(known)
+    found = neuron_from_moments(known, answers)
+    assert found is not None
+    assert before > 100
+    assert fitted(found)[1] < 0.05 * before
+    assert neuron_from_moments(true, answers) is None
+
+
+def test_answers_of_very_different_weight_are_fitted_in_a_few_steps() -> None:
+    """Far points tell much more of some weights than others do: equations of a few rows would miss them."""
+    rng, noise = np.random.default_rng(11), 1e-6
+    true = planted_parts((9, 7, 5, 4), 12)
+    y = rng.standard_normal((3000, 9)) * np.exp(2 * rng.standard_normal((3000, 1)))
+    sd = noise * (1 + np.abs(true(y)))
+    answers = Weighed(y, true(y) + sd * rng.standard_normal(sd.shape), sd)
+    start = TwoLayers(*(part + 1e-4 * rng.standard_normal(part.shape) for part in true.parts))
+    found = fit_two_layers(start, answers, rng, huber=1e3, steps=5, damping=1e-3)
+    assert np.sqrt(np.mean(answers.left_by(found) ** 2)) < 1.1
+
+
+def test_a_row_that_is_badly_known_explains_no_other_kink() -> None:
+    asked, frame, network, _ = in_a_frame((20, 6, 5, 1), 12)
+    orthant = Orthant(asked, FirstLayer(frame, network.w, network.b, 0.0, 0.0))
+    v = network.v[0] / np.linalg.norm(network.v[0])
+    reading = read_incomplete_line(lambda t: (np.abs(t - 0.4)[:, None], np.full(len(t), 1e-6)), np.linspace(0, 1, 25))
+    segment = Segment(np.ones(6), np.ones(6) + v, reading)
+    (kink,) = reading.kinks
+    c = -float(v @ segment.at(np.array([0.4]))[0])
+    for off, size, known in ((0.0, 1e-4, True), (0.01, 1e-4, False), (0.01, 0.03, False)):
+        orthant.rows = [SecondRow(v, c + off, size, np.full(6, size))]
+        assert orthant._is_known(segment, kink) is known
+
+
+@pytest.mark.slow
+def test_a_first_layer_wider_than_the_input_is_named_after_one_attempt() -> None:
+    target, _ = in_float32(planted((5, 16, 4, 1), 13, bias=0.5))
+    result = rl.extract(rl.open_oracle(target, dim=5), rng=0)
+    assert result.outcome.slug == "low-precision"
+    wide = [failure for failure in result.evidence["failures"] if failure.startswith(WIDTH)]
+    assert len(wide) == 1
+    assert result.evidence["failures"][-1] is wide[0]
+
+
+@pytest.mark.slow
+def test_trained_digits_with_two_hidden_layers() -> None:
+    target, true = in_float32(train_digits((32, 16), 0))
+    result = rl.extract(rl.open_oracle(target, dim=64), rng=0)
+    assert result.ok
+    assert result.network is not None
+    assert error(result.network, true) <= own_error(target, true)

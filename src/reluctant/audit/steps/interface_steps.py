@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.budget import rows_needed
-from reluctant.audit.findings import Findings, Skip, seen, skip_where
+from reluctant.audit.findings import Findings, seen, skip_where
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.diagnoses import FAR_ENOUGH
@@ -177,9 +177,7 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
 
 
 def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """From values; from labels where these do not give it. Trees have none: their steps depend on one input each."""
-    if known.served is not None and known.served.trees:
-        raise Skip("nothing-to-find", settles=False, missing="directions", gives="trees")
+    """From values; from labels where these do not give it."""
     labels = span_from_labels(known, oracle.outputs)
     if not labels and (known.health is None or values_refusal(known.health) is not None):
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="directions")

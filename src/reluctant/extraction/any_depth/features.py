@@ -132,6 +132,11 @@ class KnownLayers:
         """The neurons of the last layer that are the wrong way round turned, those active on both sides marked."""
         return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong, mirrored)))
 
+    def with_open_sides(self) -> KnownLayers:
+        """The last layer with all sides open, and so everything below beside it."""
+        last = replace(self.layers[-1], undecided=np.ones(len(self.layers[-1]), dtype=bool))
+        return KnownLayers(self.dim, (*self.layers[:-1], last))
+
     def carried_on(self) -> KnownLayers:
         """The last layer with what goes on beside it in place of sides."""
         return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].with_all_carried()))
@@ -219,9 +224,11 @@ def _in_neurons(
     moved: the layer on the new features below it, which give the old ones by `mix` and `shift`.
     """
     h = len(layer)
-    if layer.undecided.any():  # the last one: outputs are fitted to what goes on beside it, whatever that is
+    if layer.undecided.any():  # outputs are fitted to what goes on beside the last one, whatever that is
         carried = np.flatnonzero(np.abs(mix[layer.carried]).max(axis=0, initial=0) > 0)
-        return replace(moved, carried=carried), mix, shift
+        by_new = np.zeros((h + len(mix), h + mix.shape[1]))
+        by_new[:h, :h], by_new[h:, h:] = np.eye(h), mix
+        return replace(moved, carried=carried), by_new, np.concatenate([np.zeros(h), shift])
     halves = layer.mirrored if len(layer.beside) == len(layer.mirrored) + len(layer.carried) else layer.mirrored[:0]
     single = layer.beside[len(halves) :]  # unit rows: old features that go on as they are
     parts, rest = single @ mix, single @ shift

@@ -6,16 +6,14 @@ target is like any other, and `AnyDepth` runs as it is. Digits that probabilitie
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.extraction.any_depth.method import AnyDepth
-from reluctant.extraction.method import Candidate, Method, StageFailed
+from reluctant.extraction.method import Candidate, Hybrid, Keep, Method, PartialNetwork, StageFailed, lifted
 from reluctant.geometry import DistanceNoise
-from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.input_units import InputUnits, Scaled
@@ -39,16 +37,19 @@ class DeepInBox(Method):
 
     method: AnyDepth = field(default_factory=lambda: AnyDepth(lines_end=LINES_END))
 
-    def run(
-        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
-    ) -> Candidate:
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where no box keeps enough digits, or the method gets stuck."""
         half = float(np.min(oracle.facts.domain.high))
         size, lost = _largest_size(oracle, half, rng)
         units = InputUnits(np.zeros(oracle.dim), np.full(oracle.dim, size / REACH))
         view = Counting(Scaled(oracle.inner, units, Domain(), None), oracle.ledger)
         own = DistanceNoise(max(noise.near, ELSEWHERE * lost), noise.growth * size / REACH)
-        found = self.method.run(view, own, rng, lambda part: keep(units.network(part)))
+
+        def keep_in_units(part: PartialNetwork) -> None:
+            network = units.network(lifted(part))
+            keep(replace(part, network=network) if isinstance(part, Hybrid) else network)
+
+        found = self.method.run(view, own, rng, keep_in_units)
         return replace(found, network=units.network(found.network), certificate=None)
 
 

@@ -158,7 +158,7 @@ class KinkStore:
     def measure(self, which: IntArray) -> None:
         """Gradients on both sides of these kinks. Cost: d + 2 rows for each piece not yet measured."""
         gradient_step = 0.15  # of the width of a piece
-        pieces = np.unique(np.concatenate([self._before(which), self._before(which) + 1]))
+        pieces = np.unique(np.concatenate([self.piece_before(which), self.piece_before(which) + 1]))
         new = np.array([piece for piece in pieces if int(piece) not in self.gradients], dtype=np.intp)
         if not len(new):
             return
@@ -168,13 +168,13 @@ class KinkStore:
 
     def measured(self) -> BoolArray:
         """Which kinks have gradients on both sides."""
-        before = self._before(np.arange(len(self.kinks)))
+        before = self.piece_before(np.arange(len(self.kinks)))
         return np.array([int(b) in self.gradients and int(b) + 1 in self.gradients for b in before], dtype=bool)
 
     def normal(self, kink: int) -> tuple[FloatArray, float] | None:
         """Unit normal of the crease and the size of its bend, None where gradients failed."""
         bend_error = 1e-4  # relative; the bend along the line and across it must agree this well
-        before = int(self._before(np.array([kink]))[0])
+        before = int(self.piece_before(np.array([kink]))[0])
         left, right = self.gradients.get(before), self.gradients.get(before + 1)
         if left is None or right is None:
             return None
@@ -183,7 +183,8 @@ class KinkStore:
         off = np.linalg.norm(along - self.kinks.bend[kink]) + sizes[1:].sum()
         return None if off > bend_error * sizes[0] else (rows[0], float(sizes[0]))
 
-    def _before(self, which: IntArray) -> IntArray:
+    def piece_before(self, which: IntArray) -> IntArray:
+        """The piece before each of these kinks; the one after it is the next."""
         return np.asarray(which + self.kinks.line[which])
 
     # ---- explained kinks

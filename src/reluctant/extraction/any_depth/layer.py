@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reluctant.extraction.any_depth.cell_test import fills_cell, straight_in_cell
 from reluctant.extraction.any_depth.crease_equations import (
     Crease,
     IncomingWeights,
@@ -128,6 +129,7 @@ class LayerSearch:
         self.tried: set[int] = set()
         self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
         self.mirrored: BoolArray | None = None  # those that are active on both sides
+        self.open_sides = False  # there are no sides to find: layers see more than the one before them
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
@@ -163,7 +165,7 @@ class LayerSearch:
     def at_odds(self) -> bool:
         """True if there are neurons enough to tell all sides below, and they do not agree on them."""
         enough_for_sides = 5  # neurons, where the layer below is no wider than the one before it
-        if self.known.sided:
+        if self.known.sided or self.open_sides:
             return False
         below = self.known.layers[-1]
         return len(self.neurons) > enough_for_sides * (1 + len(below) / below.weights.shape[1])
@@ -194,11 +196,16 @@ class LayerSearch:
         before, fruitless = len(self.neurons), 0
         while fruitless < self.limits.fruitless and len(batch := self.next_batch()) and not self.at_odds():
             found = len(self.neurons)
-            self.store.measure(batch)
+            self.tried.update(batch.tolist())
+            straight = batch[straight_in_cell(self.asker, self.store, self.known, batch)]
+            if not self.known.layers:
+                self.store.measure(straight)
             self.close()
-            for kink in batch:
-                self.tried.add(int(kink))
+            for kink in straight:
+                if self.at_odds():
+                    break
                 if self.unexplained()[kink]:
+                    self.store.measure(np.array([kink]))
                     self.try_kink(int(kink))
             fruitless = 0 if len(self.neurons) > found else fruitless + len(batch)
             if not self.known.layers:
@@ -211,7 +218,8 @@ class LayerSearch:
         self.neurons = [n for n in self.neurons if line_score(self.store, self.known, n.incoming).share() >= least]
 
     def next_batch(self) -> IntArray:
-        """All kinks of a line for the first layer; then one at a time, the cheapest and roomiest first."""
+        """All kinks of a line for the first layer; then some at a time, the cheapest and roomiest first."""
+        together = 16
         narrowest_start = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
         farthest_start = 16.0  # in units of the scale: no walk starts farther out
         kinks = self.store.kinks
@@ -224,7 +232,7 @@ class LayerSearch:
         if not self.known.layers:
             return which[kinks.line[which] == kinks.line[which[0]]]
         width = (kinks.width / kinks.unit)[which]
-        return which[np.lexsort([-width, ~self.store.measured()[which]])[:1]]
+        return which[np.lexsort([-width, ~self.store.measured()[which]])[:together]]
 
     def unexplained(self) -> BoolArray:
         """Kinks that neither known layers nor neurons found so far explain."""
@@ -236,7 +244,7 @@ class LayerSearch:
     def try_kink(self, kink: int) -> None:
         """Follow the crease of a kink; keep it if it is a neuron of this layer."""
         normal = self.store.normal(kink)
-        if normal is None:
+        if normal is None or not fills_cell(self.asker, self.known, self.store.kinks.point[kink], normal[0]):
             return
         self.count_one()
         start = Crease(self.store.kinks.point[kink][None], *normal)
@@ -291,7 +299,7 @@ class LayerSearch:
     def settle_sides(self, *, final: bool = False) -> None:
         """Find the sides of the layer below, if they can be; then solve all creases anew, without queries."""
         fewest_to_doubt = 3  # neurons: with fewer there is no majority
-        if self.known.sided:
+        if self.known.sided or self.open_sides:
             return
         incomings = [neuron.incoming for neuron in self.neurons]
         wrong = find_sides(self.known, incomings, final=final)
@@ -303,11 +311,35 @@ class LayerSearch:
         if wrong is None:
             return
         self.turned, self.known = wrong, self.known.with_sides(wrong, self.mirrored)
+        self.solve_again()
+
+    def solve_again(self) -> None:
+        """Solve all creases in the features as they are now."""
         before, self.neurons = self.neurons, []
         for neuron in before:
             again = self.accepted(neuron.crease)
             if again is not None:
                 self.add(again)
+
+    def leave_sides_open(self) -> bool:
+        """Where neurons are known well and agree on no sides: a layer sees more than the one before. True if so.
+
+        A leaky unit is one with a skip, and so is a residual connection. All layers below stay among the features.
+        """
+        known_well = 0.5  # share of the neurons without open coefficients
+        closed = sum(neuron.incoming.closed for neuron in self.neurons)
+        if len(self.neurons) < 2 or self.misplaced() or closed < known_well * len(self.neurons):
+            return False
+        self.open_sides = True
+        if not self.known.layers[-1].undecided.all():
+            self.known = self.known.with_open_sides()
+            self.solve_again()
+        return True
+
+    @property
+    def complete(self) -> bool:
+        """True if there are neurons, and sides below where there are any to find."""
+        return bool(self.neurons) and (self.known.sided or self.open_sides)
 
     def carry_on(self) -> bool:
         """Leave sides of the layer below open for good, where what turns them can be carried on beside it.
@@ -339,7 +371,7 @@ class LayerSearch:
         """Let go of neurons that bend at others of this layer: they belong to a deeper one.
 
         Such a crease goes straight on for long where the target is constant behind its bends, or open coefficients
-        leave much to choose. Those that lines show least are looked at first.
+        leave much to choose. Those that lines show least come first.
         """
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
@@ -391,12 +423,14 @@ class Ladder:
             search = LayerSearch(self.asker, self.store, self.known(), self.limits)
             with self.oracle.stage(f"layer {number}"):
                 search.run()
-                if not (search.neurons and search.known.sided):
+                if not search.complete:
                     misplaced, hopeful = search.misplaced(), repairs < self.limits.repairs
                     if (misplaced or not search.neurons or number == 2) and hopeful and self.repair(search):
                         repairs += not misplaced
                         continue
-                    if not search.carry_on():
+                    if search.leave_sides_open():
+                        search.run()
+                    if not search.complete and not search.carry_on():
                         raise _layer_failure(number, search)
             self.push(search)
             if is_last(self.known()):
@@ -470,11 +504,12 @@ class Ladder:
         above, self.searches = self.searches[start:], self.searches[:start]
         for old in above:
             search = LayerSearch(self.asker, self.store, self.known(), self.limits)
+            search.open_sides = old.open_sides
             search.adopt(old.neurons)
             if not search.known.sided:
                 search.try_everything()
                 search.settle_sides(final=True)
-            if not (search.neurons and (search.known.sided or search.carry_on())):
+            if not (search.complete or search.carry_on()):
                 raise _layer_failure(len(self.searches) + 1, search)
             self.push(search)
 

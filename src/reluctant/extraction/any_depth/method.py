@@ -15,6 +15,7 @@ from reluctant.extraction.any_depth.layer import Ladder, LayerLimits
 from reluctant.extraction.any_depth.readout import (
     certify,
     fit_readout,
+    fitted_top,
     oriented_network,
     polish_to_all,
     refine_first_weights,
@@ -22,11 +23,22 @@ from reluctant.extraction.any_depth.readout import (
     rows_on_rare_sides,
     without_outputs,
 )
-from reluctant.extraction.method import Candidate, Memory, Method, StageFailed, affine_map, check_settings
+from reluctant.extraction.method import (
+    Candidate,
+    FittedTop,
+    Hybrid,
+    Keep,
+    Memory,
+    Method,
+    StageFailed,
+    affine_map,
+    check_settings,
+)
 from reluctant.geometry import DistanceNoise, Frame
 from reluctant.geometry.row_space import row_space
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
 LIMITS = Notes((Diagnosis("layers-where-met"),))
@@ -57,9 +69,7 @@ class AnyDepth(Method):
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("many_inputs", "fit_rounds"))
 
-    def run(
-        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
-    ) -> Candidate:
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
         frame = _frame(oracle, noise, rng, self.many_inputs)
         memory = Memory()
@@ -71,11 +81,18 @@ class AnyDepth(Method):
             return Candidate(affine_map(oracle))
         ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store, self.search)
 
+        parts: list[Hybrid] = []
+
         def is_last(known: KnownLayers) -> bool:
             keep(frame.lifted(without_outputs(known, oracle.outputs)))
-            return mostly_explained(known, memory, rng, self.completion)
+            if mostly_explained(known, memory, rng, self.completion):
+                return True
+            with oracle.stage("fitted top", expected=TOP_ROWS):
+                parts.append(_hybrid(frame, known, memory, ask, rng))
+            keep(parts[-1])
+            return False
 
-        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted).with_both_halves()
+        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted, parts).with_both_halves()
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
@@ -85,7 +102,7 @@ class AnyDepth(Method):
         network = polish_to_all(network, rows, answers, memory, noise, self.fit_rounds)
         certificate = certify(network, known, rows, ladder.asker, CHECK_DISTANCES[-1] * store.scale)
         network = frame.lifted(network)
-        if len(frame.basis) < oracle.dim and network.skip is None:
+        if len(frame.basis) < oracle.dim and not network.skips:
             network = refine_first_weights(oracle, network, noise, rng)
         return Candidate(network, certificate=certificate, limits=LIMITS)
 
@@ -97,6 +114,7 @@ def _all_layers(
     completion: Completion,
     is_last: Callable[[KnownLayers], bool],
     lifted: Callable[[ReLUNetwork], ReLUNetwork],
+    parts: list[Hybrid],
 ) -> KnownLayers:
     """All layers; a failure says which were found, with the output that suits them best if none seemed missing."""
     partial = None
@@ -105,10 +123,29 @@ def _all_layers(
         partial = _best_guess(ladder.known(), memory, rng)
         return complete(ladder, memory, rng, completion)
     except StageFailed as failure:
-        if partial is None and ladder.searches:
-            partial = without_outputs(ladder.known(), ladder.oracle.outputs)
-        failure.partial = None if partial is None else lifted(partial)
+        if partial is None and parts:
+            failure.partial = parts[-1]
+        else:
+            if partial is None and ladder.searches:
+                partial = without_outputs(ladder.known(), ladder.oracle.outputs)
+            failure.partial = None if partial is None else lifted(partial)
         raise
+
+
+TOP_ROWS = 100  # fresh inputs that tell how far a fitted top is right
+
+
+def _hybrid(
+    frame: Frame, known: KnownLayers, memory: Memory, ask: Callable[[FloatArray], FloatArray], rng: np.random.Generator
+) -> Hybrid:
+    """The layers that are certain, with the output that fits best, and how far it is right. Cost: 100 rows."""
+    right_to = 1e-6  # of the deviation of the answers
+    network = fitted_top(known, *rows_for_fit(known, memory, rng))
+    rows = rng.standard_normal((TOP_ROWS, known.dim))
+    answers = ask(rows)
+    off = np.abs(network(rows) - answers).max(axis=1) / max(float(answers.std(axis=0).max()), DOUBLE.tiny)
+    top = FittedTop(len(known.layers), float((off <= right_to).mean()), float(np.median(off)), TOP_ROWS)
+    return Hybrid(frame.lifted(network), top)
 
 
 def _best_guess(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> ReLUNetwork:

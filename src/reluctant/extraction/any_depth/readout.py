@@ -196,6 +196,9 @@ def oriented_network(known: KnownLayers, readout: Readout, rows: FloatArray, ans
     if turned is not None:
         known = known.with_sides(turned)
         readout = fit_readout(known, rows, answers)
+    if _sees_below(known):
+        return _skipping_network(known, readout)
+    if turned is not None:
         return _whole_network(known, readout.weights, readout.constants)
     if len(known.layers) == 1:
         return _whole_network(known, outputs, readout.constants, skip)
@@ -218,9 +221,17 @@ def _with_always_active(
     return _whole_network(known, np.hstack([outputs, more]), constants - more @ biases)
 
 
+def fitted_top(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
+    """The layers known, with the output of all their features that fits best; others may be missing between them."""
+    return _skipping_network(known, fit_readout(known, rows, answers))
+
+
 def without_outputs(known: KnownLayers, outputs: int) -> ReLUNetwork:
     """A part: the layers known, with nothing above them."""
     known = known.with_both_halves()
+    if _sees_below(known):
+        features = known.features(np.zeros((1, known.dim))).shape[1]
+        return _skipping_network(known, Readout(np.zeros((outputs, features)), np.zeros(outputs), 1.0))
     width = len(known.layers[-1]) + len(known.layers[-1].carried)
     return _whole_network(known, np.zeros((outputs, width)), np.zeros(outputs))
 
@@ -234,6 +245,30 @@ def _whole_network(
     for k, layer in enumerate(known.layers):  # the bias that keeps carried features on is subtracted again above
         biases[k + 1] = biases[k + 1] - ALWAYS_ON * weights[k + 1][:, len(layer) :][:, : len(layer.carried)].sum(axis=1)
     return ReLUNetwork(weights, biases, skip)
+
+
+def _sees_below(known: KnownLayers) -> bool:
+    """True if sides of a layer below the last are open: then layers see more than the one before them."""
+    return any(layer.undecided.any() for layer in known.layers[:-1])
+
+
+def _skipping_network(known: KnownLayers, readout: Readout) -> ReLUNetwork:
+    """The network whose layers see all those below them that are among the features."""
+    seen: dict[int, FloatArray] = {0: np.eye(known.dim)}  # rows of features, by the layer they are of
+    weights, biases = [], []
+    skips: dict[tuple[int, int], FloatArray] = {}
+    tops = [*((layer.weights, layer.biases) for layer in known.layers), (readout.weights, readout.constants)]
+    for k, (rows, constants) in enumerate(tops, 1):
+        incoming = {source: rows @ part for source, part in seen.items()}
+        weights.append(incoming.pop(k - 1))
+        biases.append(constants)
+        skips |= {(source, k): part for source, part in incoming.items() if part.any()}
+        if k <= len(known.layers):
+            layer, below = known.layers[k - 1], {}
+            for source, part in seen.items():
+                below[source] = np.concatenate([np.zeros((len(layer), part.shape[1])), layer.beside @ part])
+            seen = {k: np.eye(len(layer) + len(layer.beside), len(layer)), **below}
+    return ReLUNetwork(weights, biases, skips=skips)
 
 
 def _with_carried(layer: Layer) -> Layer:

@@ -17,6 +17,7 @@ from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
 
+WIDTH = "width of the first layer"  # the stage that refuses more neurons than inputs: another attempt finds the same
 SMALL_FRAME = 4  # dimensions: enough against chance matches of normals, and few rows a piece
 LINE_SAMPLES, MOST_SAMPLES = 160, 1500
 FEWEST_LINES, MOST_LINES = 5, 16
@@ -26,6 +27,7 @@ GRADIENT_STEP = 0.35  # of a piece
 ROW_STEP = 0.45  # of half a piece
 ROW_KINKS, ROW_ERROR = 4, 5e-3  # kinks that a row is measured at, one after another, until it is known to this
 MOST_OUTSIDE = 0.01  # part of the gradients outside the span of the rows: 1e-4 when right, more if a neuron is missing
+MOST_FALSE = 6  # hyperplanes among those found that are none of the first layer
 MARGIN = 0.1  # slope along a neuron that is off over that where it is on: 0.007 if right, 0.4 if one is no neuron
 
 
@@ -245,7 +247,8 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
     known = [j for j, row in enumerate(rows) if row is not None]
     found = [row for row in rows if row is not None]
     if len(known) > size:
-        raise StageFailed("sides", "more neurons than directions", number=len(known), limit=size)
+        sure = len(known) > size + MOST_FALSE  # else other lines may show fewer that are none
+        raise StageFailed(WIDTH if sure else "sides", "more neurons than inputs", number=len(known), limit=size)
     if not known:
         raise StageFailed("rows", "no gradient beside a kink", number=0, limit=1)
     w = np.array([row.normal / np.linalg.norm(row.normal) for row in found])
@@ -293,10 +296,9 @@ def _turned(
 
     gradients: (n, m, k) at coordinates y (n, k).
     """
-    most_dropped = 6
     keep = np.argsort(shares)[::-1]
     sides = _sides(w[keep], b[keep], y, gradients)
-    for _ in range(most_dropped):
+    for _ in range(MOST_FALSE):
         if sides.margin < MARGIN or len(keep) < 2:
             break
         fewer = [np.delete(keep, i) for i in range(len(keep))]

@@ -161,7 +161,7 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             continue  # a rare crease that is placed badly: these answers place it
         if turn + 1 == FIT_ROUNDS or fruitless > most_fruitless:
             break
-        few = (largest > UNEXPLAINED).mean() < FEW_LEFT and np.median(largest) < EXPLAINED
+        few = (largest > UNEXPLAINED).mean() < FEW_LEFT and np.median(largest) < EXPLAINED and largest.max() < WILD
         if (chi < FIT_CHI or few) and placing < most_placing:  # as above: a neuron that is missing leaves far more
             placing += 1
             continue

@@ -14,10 +14,10 @@ import numpy as np
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed
 from reluctant.numerics import FloatArray
 
-OUTPUT_DIRECTIONS, EIGENVECTORS = 3, 2  # of what is left, that are looked at
+OUTPUT_DIRECTIONS, EIGENVECTORS = 3, 2  # of the residuals, that are tried
 PLACES = 13  # of a crease along its normal, that are tried
 LEAST_GAIN = 0.04  # of the squares that are left: chance explains less
-MOST_PULL = 5.0  # of one answer, in medians of what is left
+MOST_PULL = 5.0  # of one answer, in medians of the residuals
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def neuron_from_moments(network: TwoLayers, answers: Weighed) -> TwoLayers | Non
 
 
 def _best_hinge(values: FloatArray, lengths: FloatArray, left: FloatArray) -> _Hinge | None:
-    """The hinge in these values (n, k) that explains most of what is left (n, m)."""
+    """The hinge in these values (n, k) that explains most of the residuals (n, m)."""
     k = values.shape[1]
     scaled = values / lengths[:, None]
     middle = scaled.mean(axis=0)

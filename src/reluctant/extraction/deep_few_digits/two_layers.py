@@ -23,6 +23,7 @@ from reluctant.numerics import FloatArray
 Singles: TypeAlias = NDArray[np.float32]
 
 MOST_DENSE = 4200  # parameters up to which JᵀJ is factored as a whole
+ROWS_AT_ONCE = 4000  # of the Jacobian
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ class _Fit:
         self, jacobian: _Jacobian, right: FloatArray, damping: float, preconditioner: _Preconditioner
     ) -> FloatArray:
         enough, too_many = 1e-5, 15
-        most = 40 if jacobian.network.parameters <= MOST_DENSE else 120  # blocks leave more to them
+        few = jacobian.network.parameters <= MOST_DENSE or jacobian.network.outputs == 1
+        most = 40 if few else 120  # blocks leave more to them
         ridge = damping * preconditioner.scale**2
         x, left = np.zeros_like(right), right.copy()
         solved = preconditioner.solve(left)
@@ -262,19 +264,31 @@ class _Preconditioner:
 def _preconditioner(
     network: TwoLayers, y: FloatArray, weight: FloatArray, damping: float, rng: np.random.Generator
 ) -> _Preconditioner:
-    rows_a_parameter, least_damping = 2.0, 3e-6
-    wanted = network.parameters if network.parameters <= MOST_DENSE else 3 * _upper_parameters(network)
-    n = int(min(len(y), rows_a_parameter * wanted + 400))
+    least_damping, whole = 3e-6, network.parameters <= MOST_DENSE
+    wanted = _rows_wanted(network.parameters) if whole else 6 * _upper_parameters(network) + 400
+    n = min(len(y), wanted)
     some = rng.permutation(len(y))[:n]
-    # One random sum of the outputs an input: of as many rows, those of more inputs tell more.
-    signs = rng.choice([-1.0, 1.0], (n, network.outputs))
-    parts = _derivatives(network, y[some], weight[some], signs)
-    times = len(y) / n
-    if network.parameters <= MOST_DENSE:
-        normal = times * _gram(np.concatenate(parts.columns(y[some]), axis=1))
-        factor, scale = _factored(normal, max(damping, least_damping))
-        return _Preconditioner(factor, scale)
-    return _by_blocks(network, y[some], parts, times, max(damping, least_damping))
+    # A few random sums of the outputs for each input: of as many rows, those of all inputs tell the most.
+    sums = min(network.outputs, -(-wanted // n)) if whole else 1
+    signs = rng.choice([-1.0, 1.0], (n, sums, network.outputs)) / np.sqrt(sums)
+    if sums == network.outputs:
+        signs = np.broadcast_to(np.eye(sums), signs.shape)
+    times, damping = len(y) / n, max(damping, least_damping)
+    if not whole:
+        parts = _derivatives(network, y[some], weight[some], signs)
+        return _by_blocks(network, y[some], parts, times, damping)
+    normal = np.zeros((network.parameters, network.parameters))
+    for chunk in np.array_split(np.arange(n), max(1, n * sums // ROWS_AT_ONCE)):
+        rows = some[chunk]
+        parts = _derivatives(network, y[rows], weight[rows], signs[chunk])
+        normal += times * _gram(np.concatenate(parts.columns(y[rows]), axis=1))
+    return _Preconditioner(*_factored(normal, damping))
+
+
+def _rows_wanted(parameters: int) -> int:
+    """Rows of the Jacobian that the factored equations are made of: fewer leave out answers that tell much."""
+    most, fewest, products = 16.0, 2.5, 5e10
+    return int(np.clip(products / parameters**2, fewest * parameters, most * parameters)) + 400
 
 
 def _upper_parameters(network: TwoLayers) -> int:
@@ -283,11 +297,11 @@ def _upper_parameters(network: TwoLayers) -> int:
 
 @dataclass(frozen=True)
 class _Derivatives:
-    """Derivatives of one sum of outputs, in single precision: by both layers' values, and the values themselves."""
+    """Derivatives of sums of outputs, in single precision: by both layers' values, and the values themselves."""
 
-    first: Singles  # (n, 1, h)
-    second: Singles  # (n, 1, g)
-    outputs: Singles  # (n, 1, m)
+    first: Singles  # (n, sums, h)
+    second: Singles  # (n, sums, g)
+    outputs: Singles  # (n, sums, m)
     first_values: Singles  # (n, h)
     second_values: Singles  # (n, g)
     past: bool
@@ -310,9 +324,9 @@ def _products(by: Singles, values: Singles) -> Singles:
 
 
 def _derivatives(network: TwoLayers, y: FloatArray, weight: FloatArray, signs: FloatArray) -> _Derivatives:
-    """Of the sum of weighted outputs with these signs (n, m)."""
+    """Of sums of weighted outputs with these signs (n, sums, m)."""
     z, z2 = network.states(y)
-    outputs = (weight * signs)[:, None]  # (n, 1, m)
+    outputs = weight[:, None] * signs
     second = (outputs @ network.a) * (z2 > 0)[:, None]
     first = second @ network.v if network.s is None else second @ network.v + outputs @ network.s
     parts = (first * (z > 0)[:, None], second, outputs, np.maximum(z, 0), np.maximum(z2, 0))

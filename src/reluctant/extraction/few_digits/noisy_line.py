@@ -20,7 +20,6 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 
 from reluctant.extraction.few_digits.view import FARTHEST_CREASE, View
 from reluctant.extraction.method import StageFailed
@@ -109,30 +108,37 @@ def _fit_values(knots: FloatArray, data: LineData) -> Spline:
     banded[1] = banded[1] * (1 + knot_ridge) + DOUBLE.tiny
     wanted = np.zeros((n, data.f.shape[1]))
     weighted = data.f * data.weight[:, None]
-    wanted[:-1] += sums.to_left @ weighted
-    wanted[1:] += sums.to_right @ weighted
+    to_left, to_right = sums.to_knots(weighted)
+    wanted[:-1] += to_left
+    wanted[1:] += to_right
     return Spline(knots, scipy.linalg.solveh_banded(banded, wanted, check_finite=False))
 
 
 @dataclass(frozen=True)
 class _PieceSums:
-    """Sums over the samples of each piece: squares of their shares in its two knots, and maps to these."""
+    """Sums over the samples of each piece: squares of their shares in its two knots, and shares of any values."""
 
     left: FloatArray
     both: FloatArray
     right: FloatArray
-    to_left: scipy.sparse.csr_matrix
-    to_right: scipy.sparse.csr_matrix
+    piece: IntArray
+    shares: tuple[FloatArray, FloatArray]
 
     @classmethod
     def of(cls, knots: FloatArray, data: LineData) -> _PieceSums:
         piece, share = locate(knots, data.t)
-        pieces, n = len(knots) - 1, len(data)
         right, left = share * data.weight, (1 - share) * data.weight
         products = (left * left, left * right, right * right)
-        squares = (np.bincount(piece, product, pieces).astype(np.float64) for product in products)
-        maps = (scipy.sparse.csr_matrix((part, (piece, np.arange(n))), (pieces, n)) for part in (left, right))
-        return cls(*squares, *maps)
+        of_left, both, of_right = (np.bincount(piece, each, len(knots) - 1).astype(np.float64) for each in products)
+        return cls(of_left, both, of_right, piece, (left, right))
+
+    def to_knots(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums (pieces, m) of values (n, m) by their shares in the left knot of each piece, and in the right one."""
+        left, right = (
+            np.stack([np.bincount(self.piece, share * column, len(self.both)) for column in values.T], axis=1)
+            for share in self.shares
+        )
+        return left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
 
 
 def _linearised(spline: Spline, residual: FloatArray, data: LineData) -> Linearisation[_Fitted, FloatArray]:
@@ -173,8 +179,9 @@ def _normal_equations(
     diagonal[1:] += sums.right[:, None, None] * gram
     above = sums.both[:, None, None] * gram
     wanted = np.zeros((n, m + 1))
-    wanted[:-1] += np.einsum("nia,ni->na", effect, sums.to_left @ residual)
-    wanted[1:] += np.einsum("nia,ni->na", effect, sums.to_right @ residual)
+    to_left, to_right = sums.to_knots(residual)
+    wanted[:-1] += np.einsum("nia,ni->na", effect, to_left)
+    wanted[1:] += np.einsum("nia,ni->na", effect, to_right)
     for end in (0, n - 1):  # the ends stay where they are
         diagonal[end, m, :] = diagonal[end, :, m] = wanted[end, m] = 0
         diagonal[end, m, m] = 1

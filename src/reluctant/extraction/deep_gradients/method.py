@@ -1,0 +1,208 @@
+"""`GradientLayers`: several hidden layers of a target that answers gradients.
+
+Whole lines show the creases of all layers with their normals. Those of the first layer are the same on every line;
+those of the next are combinations of slopes that the first one gives, and so on, until every crease is explained. Then
+the output layer is fitted to the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.readout import fit_readout, oriented_network, without_outputs
+from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, explained
+from reluctant.extraction.deep_gradients.layer_matches import next_layer
+from reluctant.extraction.deep_gradients.layer_sides import find_sides
+from reluctant.extraction.deep_gradients.open_cells import segment
+from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
+from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
+from reluctant.geometry import DistanceNoise
+from reluctant.geometry.jumps import GradientNoise, jumps_on_line
+from reluctant.geometry.lines import Lines
+from reluctant.messages import Diagnosis, Notes
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+from reluctant.oracles import Counting, Explained
+
+LINES, LAYERS = "lines", "layers"
+CHECK, CHECK_SCALES = "check", (0.3, 1.0, 3.0, 30.0)
+CHECKED_TO = 1e-6  # of the largest gradient
+SINGLE = 2  # segments in a row across creases that were met once, without a new neuron
+LEADS = 3  # lines from where gradients are those of the network to where they are not
+LIMITS = Notes((Diagnosis("layers-where-met"),))
+
+
+@dataclass(frozen=True)
+class GradientLayers(Method):
+    """Exact extraction of several hidden layers, none wider than the one before, from gradients.
+
+    Arguments:
+        first_lines: whole lines that are searched before the first layer is looked for.
+        lines: at most, one by one until every crease is explained.
+        segments: of a layer, at most, where as many known neurons are on as can be.
+        look: rows that the search of a line begins with.
+        most_layers: hidden layers, at most.
+        through: inputs (n, d) on the first lines, such as spoke against an earlier network.
+        checked: random rows whose gradients must be those of the network in the end.
+        fitted_distance: rows farther out, in typical inputs, have no part in the fit.
+    """
+
+    needs_space: ClassVar[bool] = True
+    reads_gradients: ClassVar[bool] = True
+
+    first_lines: int = 2
+    lines: int = 12
+    segments: int = 24
+    look: int = 5
+    most_layers: int = 8
+    checked: int = 64
+    fitted_distance: float = 30.0
+    through: FloatArray | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def run(
+        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    ) -> Candidate:
+        """One attempt; raises StageFailed where creases stay unexplained."""
+        search = _LayerSearch(oracle, GradientNoise(noise), rng, self)
+        with oracle.stage(LINES):
+            for _ in range(self.first_lines):
+                search.look_along_another()
+            for row in [] if self.through is None else self.through[:LEADS]:
+                search.look_along(replace(Lines.random(rng, 1, oracle.dim), origins=row[None]))
+        while True:
+            try:
+                known = search.all_layers(keep)
+                network = search.network(known)
+            except StageFailed:
+                if search.whole >= self.lines:
+                    raise
+            else:
+                whole = network.widths[1:-1] == tuple(len(layer) for layer in known.layers)  # else a neuron is missing
+                if search.whole >= self.lines or (whole and search.agrees(network)):
+                    return Candidate(network, limits=LIMITS)
+            with oracle.stage(LINES):
+                search.look_along_another()
+
+
+@dataclass
+class _LayerSearch:
+    """The lines, and everything that was asked."""
+
+    oracle: Counting
+    noise: GradientNoise
+    rng: np.random.Generator
+    settings: GradientLayers
+
+    def __post_init__(self) -> None:
+        self.creases = CreaseLines(self.oracle.dim)
+        self.size, self.whole, self.segments = 0.0, 0, 0
+        self.rows: list[FloatArray] = []
+        self.answers: list[Explained] = []
+
+    def ask(self, rows: FloatArray) -> Explained:
+        """Values and gradients, kept for the fit."""
+        found = self.oracle.query_gradients(rows)
+        self.rows.append(rows)
+        self.answers.append(found)
+        self.size = max(self.size, float(np.linalg.norm(found.gradients, axis=2).max()))
+        return found
+
+    def look_along_another(self) -> None:
+        """The creases of one more whole line."""
+        self.whole += 1
+        self.look_along(Lines.random(self.rng, 1, self.oracle.dim))
+
+    def look_along(self, line: Lines, depth: int = 0) -> None:
+        """The creases of this line, along which so many layers do not change."""
+        before = len(self.rows)
+        jumps = jumps_on_line(self.ask, line, self.noise, size=lambda: self.size, first=self.settings.look)
+        rows = np.concatenate(self.rows[before:])
+        sizes = np.concatenate([np.linalg.norm(each.gradients, axis=2).max(axis=1) for each in self.answers[before:]])
+        self.creases.add(line, jumps, (rows, sizes), self.noise, self.size, depth)
+
+    def everything(self) -> tuple[FloatArray, Explained]:
+        """All rows near enough for a fit, with their answers."""
+        rows = np.concatenate(self.rows)
+        values = np.concatenate([each.values for each in self.answers])
+        slopes = np.concatenate([each.gradients for each in self.answers])
+        near = np.linalg.norm(rows, axis=1) < self.settings.fitted_distance * np.sqrt(self.oracle.dim)
+        return rows[near], Explained(values[near], slopes[near])
+
+    def all_layers(self, keep: Callable[[ReLUNetwork], None]) -> KnownLayers:
+        """Layer after layer, until every crease is explained."""
+        known = KnownLayers(self.oracle.dim)
+        left = len(self.creases.normals)
+        with self.oracle.stage(LAYERS):
+            for _ in range(self.settings.most_layers):
+                if known.layers and not known.sided:
+                    known = find_sides(known, *self.everything(), self.ask, self.rng)
+                layer = self.next_layer(known)
+                if not len(layer):
+                    break
+                known = known.extended(layer)
+                keep(without_outputs(known, self.oracle.outputs))
+                left = int((~explained(known, self.creases.normals)).sum())
+                if not left:
+                    return known
+        reason = "creases that no layer explains"
+        raise StageFailed(LAYERS, reason, number=float(left), limit=0.0)
+
+    def next_layer(self, known: KnownLayers) -> Layer:
+        """The neurons of the next layer, each with all its weights: segments show those that whole lines leave open."""
+        layer, complete, others = next_layer(known, self.creases)
+        if not known.layers:
+            return layer
+        single = 0
+        for number in range(self.settings.segments):
+            whole = complete.all(axis=1)
+            lonely = len(others) > 0 and single < SINGLE
+            if whole.all() and number and not lonely:
+                break
+            across = None
+            if not whole.all():
+                across = layer.weights[self.rng.choice(np.flatnonzero(~whole))]
+            elif lonely:  # a crease of a neuron that was met once, or of a deeper one
+                across, single = others[self.rng.integers(len(others))], single + 1
+            line = segment(known, self.rng, across)
+            if line is None:
+                continue
+            found = len(layer)
+            self.look_along(line, len(known.layers))
+            layer, complete, others = next_layer(known, self.creases)
+            single = 0 if len(layer) > found else single
+        whole = complete.all(axis=1)
+        return Layer(layer.weights[whole], layer.biases[whole], layer.undecided[whole], layer.carried)
+
+    def agrees(self, network: ReLUNetwork) -> bool:
+        """True if fresh gradients are those of the network; else lines lead from where they are to where they are not.
+
+        Cost: 64 rows, and those of a few lines.
+        """
+        with self.oracle.stage(CHECK):
+            scales = np.repeat(CHECK_SCALES, self.settings.checked // len(CHECK_SCALES))[:, None]
+            rows = scales * self.rng.standard_normal((len(scales), self.oracle.dim))
+            found = self.ask(rows)
+            off = np.linalg.norm(network.gradients(rows) - found.gradients, axis=2).max(axis=1)
+            wrong = off > CHECKED_TO * self.size
+            if not wrong.any() or wrong.all():
+                return not wrong.any()
+            for row in rows[wrong][:LEADS]:
+                nearest = np.argmin(np.linalg.norm(rows[~wrong] - row, axis=1))
+                self.look_along(Lines.between(rows[~wrong][nearest][None], row[None], float(np.sqrt(self.oracle.dim))))
+        return False
+
+    def network(self, known: KnownLayers) -> ReLUNetwork:
+        """With the output layer that the answers ask for."""
+        rows, found = self.everything()
+        network = oriented_network(known, fit_readout(known, rows, found.values), rows, found.values)
+        if network.parameters > MOST_PARAMETERS or network.parameters > len(rows) * network.outputs:
+            return network
+        return polish(network, rows, found.values, self.noise.values)

@@ -1,0 +1,51 @@
+"""Several hidden layers of targets that answer gradients."""
+
+from __future__ import annotations
+
+import pytest
+
+import reluctant as rl
+from reluctant.errors import InvalidInput
+from reluctant.extraction import GradientLayers
+from reluctant.testing import planted
+from reluctant.testing.planted import largest_true_error
+
+
+@pytest.mark.parametrize(("widths", "seed", "most"), [((30, 12, 6, 1), 1, 2000), ((20, 10, 5, 3), 2, 2200)])
+def test_two_hidden_layers_are_recovered_with_few_rows(widths, seed, most):
+    network = planted(widths, seed)
+    result = rl.extract(network, gradients=True, rng=0)
+    assert result.ok
+    assert result.network.widths == widths
+    assert result.queries <= most
+    assert largest_true_error(result.network, network) < 1e-8
+    assert [attempt.method for attempt in result.evidence["attempts"].entries][-1] == "GradientLayers"
+
+
+def test_three_hidden_layers_are_recovered():
+    network = planted((20, 15, 10, 5, 1), 2)
+    result = rl.extract(network, GradientLayers(), gradients=True, rng=1)
+    assert result.ok
+    assert result.network.widths == (20, 15, 10, 5, 1)
+    assert result.queries <= 3700
+    assert largest_true_error(result.network, network) < 1e-7
+
+
+def test_a_first_layer_wider_than_the_input_ends_at_its_sides():
+    network = planted((5, 12, 4, 1), 0)
+    result = rl.extract(network, GradientLayers(lines=3), gradients=True, rng=0, attempts=1)
+    assert not result.ok
+    assert result.evidence["attempts"].entries[0].stage in ("sides", "layers")
+
+
+def test_settings_are_checked():
+    with pytest.raises(InvalidInput, match="first_lines"):
+        GradientLayers(first_lines=0)
+
+
+def test_a_dead_target_is_no_crash():
+    network = planted((10, 6, 4, 1), 0)
+    constant = rl.ReLUNetwork([*network.weights[:-1], 0 * network.weights[-1]], network.biases)
+    result = rl.extract(constant, GradientLayers(), gradients=True, rng=0)
+    assert not result.ok
+    assert result.outcome.slug in ("constant", "partial")
