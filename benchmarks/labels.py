@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
+from benchmarks.results import Results
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -78,6 +79,17 @@ def main() -> None:
 def one_run(item: tuple[str, int]) -> Run:
     name, seed = item
     return measured(ROWS[name](seed), seed, single=name.endswith(SINGLE))
+
+
+def keep(name: str, runs: list[Run], good: list[Run]) -> None:
+    """With --save: the row, for later."""
+    rows, errors = [run.rows for run in good], [run.off for run in good]
+    Results("labels").keep(
+        f"{name}, labels", widths=list(ROWS[name](FIRST_SEED).widths), networks=len(runs), ok=len(good),
+        wrong=sum(run.wrong for run in runs), queries=float(np.median(rows)), queries_max=max(rows),
+        out=float(np.median(errors)), out_max=max(errors), first_seed=FIRST_SEED,
+        over_floor=float(np.median([run.over_floor for run in good])),
+    )  # fmt: skip
 
 
 def seeds() -> range:
@@ -156,7 +168,12 @@ def measured(true: ReLUNetwork, seed: int, *, single: bool) -> Run:
         return class_of(true, x, single=single)
 
     start = time.process_time()
-    result = rl.extract(labels, dim=true.dim, rng=seed, seconds=float(os.environ.get("LABELS_SECONDS", "inf")))
+    limit = float(os.environ.get("LABELS_SECONDS", "inf"))
+    try:
+        result = rl.extract(labels, dim=true.dim, rng=seed, seconds=limit)
+    except Exception as defect:  # the other networks are still worth a row
+        nothing, asked = np.full(true.widths[1], np.nan), requests["asked"]
+        return Run(type(defect).__name__, nothing, np.nan, np.inf, np.inf, np.nan, 0, asked, 0.0)
     seconds = time.process_time() - start
     found = result.network
     whole = found is not None and found.depth == true.depth
@@ -212,6 +229,7 @@ def show(name: str, runs: list[Run]) -> None:
         print(f"{name:<16}{0:>7}/{len(runs)}  {told}", flush=True)
         return
     directions = np.concatenate([run.directions for run in good])
+    keep(name, runs, good)
     over = [run.over_floor for run in good]
     print(
         f"{name:<16}{len(good):>7}/{len(runs):<2}{sum(run.wrong for run in runs):>6}{np.median(directions):>11.0e}"

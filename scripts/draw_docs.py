@@ -39,6 +39,7 @@ def main() -> None:
     draw_bump()
     draw_jumps()
     draw_tutorial()
+    draw_boundary()
     draw_few_digits()
     draw_labels()
     draw_surrogate()
@@ -255,6 +256,36 @@ def save(figure: Figure, name: str) -> None:
     """The same file every time."""
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
+
+
+def draw_boundary() -> None:
+    """A decision boundary in a plane: every crease bends it wherever they meet, and two bends give the crease."""
+    rng, reach, width = np.random.default_rng(166), 4.0, 7
+    directions, offsets = rng.standard_normal((width, 2)), rng.standard_normal(width)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    out, typical = rng.standard_normal((1, width)), 2 * np.random.default_rng(0).standard_normal((2000, 2))
+    middle = np.median(np.maximum(typical @ directions.T + offsets, 0) @ out[0])
+    network = ReLUNetwork([directions, out], [offsets, np.array([-middle])])
+    side = np.linspace(-reach, reach, 301)
+    values = network(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)).reshape(301, 301)
+    figure = Figure(figsize=(5.4, 5.0), layout="constrained")
+    axes = figure.add_subplot()
+    axes.contourf(side, side, values, levels=[-1e9, 0, 1e9], colors=["#f4f1ec", "#e3ebf4"])
+    axes.contour(side, side, values, levels=[0], colors=["#333333"], linewidths=1.8)
+    t = np.linspace(-3 * reach, 3 * reach, 20001)
+    for i, (u, b) in enumerate(zip(directions, offsets, strict=True)):
+        crease = -b * u + t[:, None] * np.array([-u[1], u[0]])
+        crease = crease[(np.abs(crease) < reach).all(axis=1)]
+        above = network(crease)[:, 0] > 0
+        bends = crease[1:][above[1:] != above[:-1]]
+        axes.plot(*crease[[0, -1]].T, linewidth=0.9, color=f"C{i}", alpha=0.8)
+        axes.plot(*bends.T, "o", markersize=6, color=f"C{i}")
+    axes.set_aspect("equal")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title("The boundary bends where it meets a neuron's crease", fontsize=10)
+    with matplotlib.rc_context({"svg.hashsalt": "label-boundary"}):
+        figure.savefig(IMAGES / "label-boundary.svg", metadata={"Date": None})
 
 
 def draw_bump() -> None:

@@ -119,6 +119,16 @@ def test_labels_of_float32_give_its_own_resolution():
     assert np.array_equal(result.network(x)[:, 0] > 0, true(x)[:, 0] > 0)
 
 
+@pytest.mark.parametrize("levels", [4, 64, 1024])
+def test_inputs_that_the_target_rounds_are_refused_with_their_resolution(levels):
+    true = balanced(12, 4, seed=3)
+    result = rl.extract(lambda x: true(np.round(levels * x) / levels)[:, 0] > 0, rl.FromLabels(), dim=12, rng=0)
+    assert result.outcome is rl.Outcome.LOW_PRECISION
+    assert 0.01 < result.diagnosis.fields["resolution"] * levels * np.sqrt(12) < 3
+    assert "recover_span" in str(result.diagnosis)
+    assert result.queries < 5000
+
+
 def of_classes(n: int, k: int, m: int, seed: int) -> ReLUNetwork:
     """A random network with an output for each of m classes, whose medians at Gaussian inputs are equal."""
     rng = np.random.default_rng(seed)

@@ -288,7 +288,7 @@ def test_the_leak_curve_has_a_gap_where_nothing_is_decided(figures):
 def test_labels_that_no_method_reads_are_not_called_safe():
     labels = row("labels", None, None, ok=False, outcome="piecewise-constant")
     cell = defense_table(swept(labels)).rows[0][4]
-    assert (cell.text, cell.tone) == ("no exact method here takes labels", "calm")
+    assert (cell.text, cell.tone) == ("no network from labels by these methods", "calm")
 
 
 def test_a_defense_that_is_not_decided_is_not_praised():

@@ -90,7 +90,7 @@ class Rebuilt:
 class DefenseResult:
     """What one defense leaves of the copy; None for methods that were not tried.
 
-    cut: the time ended before every method was tried. no_method: labels alone are left, which no exact method takes.
+    cut: the time ended before every method was tried. no_method: labels alone are left, and gave no network.
     """
 
     defense: str
@@ -177,12 +177,14 @@ def try_defense(
     names = (defense,) if isinstance(defense, str) else tuple(defense)
     labels = "labels" in map(defense_kind, names) or oracle.facts.kind is Kind.LABELS
     span_alone = labels and not every
-    clock = Clock(seconds, 1 if span_alone else len(set(methods)))
+    clock = Clock(seconds, len({*methods} - {"learn"} if span_alone else {*methods}))
     cell = _Cell(oracle, yardstick or oracle, names, tuple(last), inputs, link, labels, budget, clock, rng)
     span = cell.span() if "span" in methods else None
-    if span_alone:
-        return DefenseResult(cell.called, cell.honest(), span, no_method="extract" in methods)
     extracted = cell.rebuild("extract", extract) if "extract" in methods else None
+    if span_alone:
+        none = extracted is not None and extracted.settled and not extracted.copied
+        cut = "extract" in methods and extracted is None
+        return DefenseResult(cell.called, cell.honest(), span, None if none else extracted, cut=cut, no_method=none)
     failed = extracted is None or not (extracted.result.ok or extracted.undecided)
     # Learning asks Gaussian inputs, in all of space.
     to_learn = "learn" in methods and oracle.facts.domain.is_space and (every or failed)
@@ -265,6 +267,12 @@ class _Cell:
         """With the errors of its network at the honest inputs, against the values that an attacker would read."""
         if found.result.network is None:
             return found
+        if self.labels:  # values are up to scale: labels alone can be compared
+            asked = self.behind(self.yardstick).answer(self.inputs)
+            labels = labels_of(found.result.network(self.inputs), Kind.VALUES)
+            names, places = np.unique(labels_of(asked, Kind.LABELS), return_inverse=True)
+            whole = len(names) == max(found.result.network.outputs, 2)
+            return replace(found, agreement=float((labels == places).mean()) if whole else None)
         log_ratios = self.link not in ELEMENTWISE_LINKS  # to the first class
         if self.own_link != "identity":
             true = Linked(Tidied(self.yardstick, self.own_link), self.own_link).answer(self.inputs)

@@ -295,7 +295,7 @@ class DefenseRow:
     defense: names as `defend` takes them, with commas; "none" is the model as it is. digits: decimal digits left to
     honest users, None where they get other answers. rebuilt: the best of `tried`, with the queries of all of them.
     stopped: True if no exact method gave a copy and all came to their end; False if one did; None if not settled.
-    no_method: labels alone are left, which no exact method takes. cut: not all was tried.
+    no_method: labels alone are left, and gave no network. cut: not all was tried.
     """
 
     defense: str

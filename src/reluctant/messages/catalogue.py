@@ -391,6 +391,11 @@ RUNS: Mapping[str, Entry] = {
         "Labels flicker within {resolution:.0e} of a typical input from their boundary: too wide to follow it.",
         example={"resolution": 1e-3},
     ),
+    "boundary-in-steps": Entry(
+        "The boundary is made of steps along single inputs, {resolution:.0e} of a typical input long: inputs are"
+        " rounded, as to whole numbers, or the target is a tree. No weights can be read from it.",
+        example={"resolution": 1e-3},
+    ),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
     "constant-or-labels": Entry("The target gave the same answer everywhere it was asked. It may answer labels."),

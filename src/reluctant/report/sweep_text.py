@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from reluctant.audit.facts import CLOSE
 from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSpan, StandsFor, SweepFacts, Trial
-from reluctant.report.numbers import UNKNOWN, count, percent, size
+from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels, defense_words
 from reluctant.results import Outcome
 
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more
-NO_METHOD = "no exact method here takes labels"
+NO_METHOD = "no network from labels by these methods"
 NOT_TRAINED = "Training a copy on the defended answers was not tried, and may well succeed."
 METHODS = {"extract": "extraction", "learn": "learning"}
 ON = {
@@ -43,6 +43,7 @@ def sweep_sentence(sweep: SweepFacts) -> str:
         return f"{_nothing_to_stop(sweep)} {NOT_TRAINED}"
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
+    open_ = f"{_from_labels(sweep)}{open_}"
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
     if row is None:
         return f"None of the defenses tried is known to stop exact recovery.{open_} {NOT_TRAINED}"
@@ -53,6 +54,19 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     return (
         f"The cheapest defense that stopped exact recovery is {_by_ending([row])}. {_users(row)}.{_span_left(row)}"
         f" {NOT_TRAINED}{too}{open_}"
+    )
+
+
+def _from_labels(sweep: SweepFacts) -> str:
+    """What the label alone gives, and how long limits of rate would delay that."""
+    rows = [row.rebuilt for row in sweep.rows if row.defense == "labels"]
+    if not rows or rows[0] is None or not rows[0].ok:
+        return ""
+    labels = rows[0].queries
+    slow, fast = (duration(labels / rate) for rate in (1.0, 100.0))
+    return (
+        f" The label alone is no defense: {count(labels)} labels gave the whole decision boundary. That takes {slow} at"
+        f" one label a second, {fast} at a hundred."
     )
 
 
@@ -159,6 +173,8 @@ def _copy(row: DefenseRow) -> Cell:
         return Cell("not tried", "6", "calm")
     if is_open(row):
         return Cell("not decided", "5", "calm")
+    if rebuilt.ok and "labels" in row.defense:
+        return Cell("its boundary, to the last digits", "1", "bad")
     if rebuilt.ok:
         return _verified(rebuilt)
     return Cell("close, not verified", "3", "warn") if is_close(rebuilt) else Cell("none by these methods", "4", "calm")

@@ -26,7 +26,7 @@ from reluctant.oracles.ledger import check_time
 TWO = 2  # classes, whose model has no bends that labels of the flat do not show
 SPARE = 1  # equations more than unknowns
 SHORT_STEP, SHORT_BITS = 0.15, 12  # of the distance to the nearest crease; of a slope
-LONG_STEPS, CLASS_STEPS = (0.1, 0.3), (0.03, 0.1)  # of a typical input: of two classes, of more
+LONG_STEPS = (0.03, 0.1)  # of a typical input; three times as long, one direction in a thousand has no solution
 ROWS_TOGETHER = 2**21  # numbers in the rows of one request
 
 
@@ -48,11 +48,6 @@ class Extension:
         inside = flat.along(np.eye(flat.dim)).T
         outside = np.linalg.qr(np.concatenate([inside, random], axis=1))[0][:, flat.dim :].T
         return cls(flat, model, holds, outside, np.zeros((len(outside), model.width + model.classes - 1)))
-
-    @property
-    def steps(self) -> tuple[float, float]:
-        """Shortest and longest of the long steps."""
-        return LONG_STEPS if self.model.classes == TWO else CLASS_STEPS
 
     @property
     def unknown(self) -> int:
@@ -80,7 +75,7 @@ class Extension:
         points = model.boundary_points(self.flat.draw, 40 * self.unknown)
         points = points[self.holds(points)]
         room = np.minimum(model.room(points.points), model.junction_room(points))
-        step = np.minimum(SHORT_STEP * room, max(self.steps) * size)
+        step = np.minimum(SHORT_STEP * room, max(LONG_STEPS) * size)
         rows = self.rows(model, points)
         use = self.choice(rows * step[:, None])
         points, rows, step = points[use], rows[use], step[use]
@@ -117,7 +112,7 @@ class Extension:
         size, finest = self.flat.typical, self.flat.finest
         points = self.model.boundary_points(self.flat.draw, 400 + 12 * self.unknown)
         points = points[self.holds(points)]
-        shift, unsolved = 1e-3 * max(self.steps) * size, 0
+        shift, unsolved = 1e-3 * max(LONG_STEPS) * size, 0
         for some in self.batches(np.arange(len(self.outside)), self.unknown + SPARE):
             lines, equations = [], []
             for e in some:
@@ -154,7 +149,7 @@ class Extension:
             np.column_stack([model.slopes, np.append(0.0, self.slopes[e, k:])]), model.levels,
         )  # fmt: skip
         chosen = points[rng.choice(len(points), count, replace=False)]
-        away = rng.uniform(*self.steps, count) * rng.choice([-1, 1], count) * self.flat.typical
+        away = rng.uniform(*LONG_STEPS, count) * rng.choice([-1, 1], count) * self.flat.typical
         there, across = (np.column_stack([part, away]) for part in (chosen.points, chosen.across))
         at = BoundaryPoints(there, across, chosen.pairs)
         for _ in range(steps):

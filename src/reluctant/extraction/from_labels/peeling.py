@@ -554,9 +554,12 @@ def first_facet(flat: Flat) -> tuple[BentModel, LocatedPoints]:
             slope, beside, tol, is_flat = facet_slopes(flat, found, length, wanted)
             if is_flat[0]:
                 slope = slope[0] / np.linalg.norm(slope[0])
+                if along_one_input(flat, slope):
+                    refuse_steps(flat)
                 return BentModel.affine(slope, float(-slope @ found.points[0])), LocatedPoints(beside[0], tol[0])
             if step == steps[0]:
                 refuse_curves(flat)
+                refuse_steps(flat)
     raise StageFailed("facet", "no flat piece of the boundary was found", number=0.0, limit=1.0)
 
 
@@ -585,6 +588,58 @@ def refuse_curves(flat: Flat) -> None:
             outcome=Outcome.NOT_PIECEWISE_LINEAR,
             diagnosis=Diagnosis("curved-boundary", remedies=(TRAIN, SPAN_FROM_LABELS)),
         )  # fmt: skip
+
+
+def along_one_input(flat: Flat, slope: FloatArray) -> bool:
+    """True if a unit normal (r,) of the flat may be one input's own direction: a step of a target with whole inputs."""
+    alike = 1 - 1e-6
+    inputs = flat.along(np.eye(flat.dim))  # (r, d)
+    return bool((np.abs(slope @ inputs) / row_norms(inputs.T)).max() > alike)
+
+
+def refuse_steps(flat: Flat) -> None:
+    """StageFailed if the boundary is made of steps along different single inputs. Cost: about 500 rows.
+
+    A target that rounds its inputs has such a boundary, and a tree. The crossing of a line along a then moves by
+    -eᵢ/aᵢ for a step along e, with one and the same input i for every e.
+    """
+    places, most, alike, few = 6, 1 / 2, 0.01, 3
+    step = max(1e-7 * flat.typical, 1e4 * flat.finest)
+    points = [found for found in (boundary_point(flat, step / 1e3) for _ in range(places)) if found is not None]
+    if len(points) < few:
+        return
+    at = sum(points[1:], points[0])
+    across, sides = flat.along(at.across), flat.rng.standard_normal((2, *at.points.shape))
+    fits: BoolArray = np.ones(across.shape, dtype=bool)
+    for side in sides:
+        moved = flat.crossings(
+            BoundaryPoints(at.points + step * side, at.across, at.pairs), step, step / 1e3, 256 * step
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            expected = -step * flat.along(side) / across
+            fits &= np.abs(moved[:, None] - expected) < alike * (np.abs(expected) + step)
+    single = np.asarray(fits.any(axis=1))
+    if single.mean() <= most or len(np.unique(fits[single].argmax(axis=1))) == 1:
+        return
+    width = _step_width(flat, at[single], sides[0][single], fits[single].argmax(axis=1), step)
+    raise StageFailed(
+        "facet", "the boundary is made of steps along single inputs", number=single.mean(), limit=most,
+        outcome=Outcome.LOW_PRECISION,
+        diagnosis=Diagnosis("boundary-in-steps", {"resolution": width / flat.typical}, (TRAIN, SPAN_FROM_LABELS)),
+    )  # fmt: skip
+
+
+def _step_width(flat: Flat, at: BoundaryPoints, side: FloatArray, which: np.ndarray, step: float) -> float:
+    """How far, along a side, most points stay on the same step."""
+    each, longer, farthest = np.arange(len(at)), 2.0, flat.typical
+    shift = (-flat.along(side)[each, which] / flat.along(at.across)[each, which])[:, None] * at.across
+    way = side + shift
+    while step < farthest:
+        there = BoundaryPoints(at.points + step * way, at.across, at.pairs)
+        if flat.holds(there, 0.02 * step * row_norms(way)).mean() < 1 / 2:
+            break
+        step *= longer
+    return float(step * np.median(np.linalg.norm(way, axis=1)))
 
 
 def averaged(space: Flat, model: BentModel, off: float) -> BentModel:
