@@ -706,8 +706,8 @@ def check_candidate(
         noise=noise,
         # Rows asked, not sent: a retry must not change the rows.
         points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
-        at_use=points_at_use(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
-        on_lines=points_on_lines(worth),
+        at_use=points_at_use(worth) if network.depth <= 2 else deep_points_at_use(worth),
+        on_lines=points_on_lines(worth) if network.depth <= 2 else deep_points_on_lines(worth),
         per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
         asked=candidate.asked,
@@ -738,6 +738,18 @@ def points_at_use(spent: int) -> int:
     if spent < FEW_ROWS:
         return min(most_points, max(points_worth(spent), spent))  # of a tiny one no more than the search itself took
     return int(np.clip(share * spent, fewest_points, most_points))
+
+
+def deep_points_at_use(spent: int) -> int:
+    """The same of several hidden layers, whose units may switch on few inputs: more, where these are a small share."""
+    most_points, share = 800, 2e-2  # of the rows spent
+    return int(np.clip(share * spent, POINTS_FOR_DEEP, most_points))
+
+
+def deep_points_on_lines(spent: int) -> int:
+    """Points on lines, where neurons are rarely on, and at extremes, of several hidden layers."""
+    most_points, share = 400, 1e-2  # of the rows spent
+    return max(points_on_lines(spent), int(min(share * spent, most_points)))
 
 
 def points_on_lines(spent: int) -> int:

@@ -208,7 +208,7 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     if not count:
         return np.empty((0, network.dim))
     normals, offsets = network.hyperplanes()
-    there = np.flatnonzero(np.isfinite(normals[:, 0]))
+    there = np.flatnonzero(np.abs(offsets) <= FAR_SCALE * np.sqrt(network.dim))  # False where there is none
     which = there[rng.permutation(np.arange(count) % len(there))] if len(there) else there
     points = domain.sample(rng, len(which), network.dim, FAR_SCALE)
     sizes = np.linalg.norm(points - points.mean(axis=0), axis=1, keepdims=True) if len(points) else points[:, :1]
@@ -321,14 +321,34 @@ def extreme_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.ran
 
 
 def _sums_of_outputs(network: ReLUNetwork, count: int, rng: np.random.Generator) -> dict[int, FloatArray]:
-    """Coefficients (n, width) of the layers outputs see, by layer: of outputs with both signs, and random ones."""
+    """Coefficients (n, width) of layers, by layer: of outputs with both signs, and random ones."""
     of_outputs = min(count // 2, 4 * network.outputs)  # each up and down, at two scales
     which, signs = np.arange(of_outputs) // 4, np.where(np.arange(of_outputs) // 2 % 2, 1.0, -1.0)[:, None]
-    random = rng.standard_normal((count - of_outputs, network.widths[-2]))
+    others = _sums_of_layers(network, count - of_outputs, rng)
     sums = {}
-    for source, w in network.incoming(network.depth).items():
-        others = random if source == network.depth - 1 else np.zeros((len(random), w.shape[1]))
-        sums[source] = np.concatenate([signs * w[which], others])
+    for source, w in (others | network.incoming(network.depth)).items():
+        first = signs * w[which] if source in network.incoming(network.depth) else np.zeros((of_outputs, w.shape[1]))
+        sums[source] = np.concatenate([first, others.get(source, np.zeros((count - of_outputs, w.shape[1])))])
+    return sums
+
+
+def _sums_of_layers(network: ReLUNetwork, count: int, rng: np.random.Generator) -> dict[int, FloatArray]:
+    """Random coefficients (n, width) of hidden layers, by layer: half of the last one, the others of those below.
+
+    Of those half are single neurons, up or down.
+    """
+    last = network.depth - 1
+    of_last = count if last == 1 else count - count // 2
+    layers = np.concatenate([np.full(of_last, last), rng.integers(1, max(last, 2), count - of_last)])
+    sums = {}
+    for layer in range(1, last + 1):
+        own, width = np.flatnonzero(layers == layer), network.widths[layer]
+        sums[layer] = np.zeros((count, width))
+        sums[layer][own] = rng.standard_normal((len(own), width))
+        if layer < last:
+            single = own[::2]
+            sums[layer][single] = 0
+            sums[layer][single, rng.integers(width, size=len(single))] = rng.choice([-1.0, 1.0], len(single))
     return sums
 
 

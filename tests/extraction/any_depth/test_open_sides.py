@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 import reluctant as rl
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.layer import as_layer
 from reluctant.extraction.any_depth.readout import fit_readout
+from reluctant.extraction.method import StageFailed
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
@@ -55,3 +58,8 @@ def test_mirrored_and_carried_features_become_neurons() -> None:
     readout = fit_readout(found, x, answers)
     assert [len(each) for each in found.layers] == [10, 3, 3]
     assert np.abs(found.features(x) @ readout.weights.T + readout.constants - answers).max() < 1e-12
+
+
+def test_layer_without_neurons_is_a_named_failure() -> None:
+    with pytest.raises(StageFailed, match="lost all of its neurons"):
+        as_layer([], np.zeros((4, 3)))

@@ -75,6 +75,8 @@ def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neu
 
 def as_layer(neurons: Sequence[Neuron], features: FloatArray) -> Layer:
     """A layer with unit rows; what cannot be seen of its neurons is settled by the features at points met so far."""
+    if not neurons:
+        raise StageFailed("layers", "a layer has lost all of its neurons", number=0, limit=1)
     settled = [settle_open(n.incoming, features) for n in neurons]
     rows = np.array([s.weights for s in settled])
     biases = -np.array([s.weights @ n.incoming.start for s, n in zip(settled, neurons, strict=True)])
@@ -215,7 +217,9 @@ class LayerSearch:
     def review(self) -> None:
         """Let go of neurons that new lines speak against."""
         least = self.limits.seen_share
-        self.neurons = [n for n in self.neurons if line_score(self.store, self.known, n.incoming).share() >= least]
+        scores = [line_score(self.store, self.known, neuron.incoming).share() for neuron in self.neurons]
+        most = max(scores, default=0.0)  # one stays
+        self.neurons = [n for n, score in zip(self.neurons, scores, strict=True) if score >= min(least, most)]
 
     def next_batch(self) -> IntArray:
         """All kinks of a line for the first layer; then some at a time, the cheapest and roomiest first."""

@@ -1,0 +1,31 @@
+"""Points of a comparison: extremes of every hidden layer, and no crease beyond reach."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+from reluctant.verification.points import extreme_points, far_along_creases
+
+
+def test_extremes_of_the_layers_below_the_last_are_climbed_to() -> None:
+    network = planted((8, 6, 6, 5, 1), 6, bias=0.1)
+    rng = np.random.default_rng(0)
+    points = extreme_points(network, 400, Domain(), rng)
+    drawn = rng.standard_normal((2000, 8))
+    drawn *= np.linalg.norm(points, axis=1).max() / np.linalg.norm(drawn, axis=1, keepdims=True)
+    assert points.shape == (400, 8)
+    for layer in (0, 1):
+        found, usual = network.preactivations(points)[layer], network.preactivations(drawn)[layer]
+        beyond = (found.max(axis=0) > usual.max(axis=0)) | (found.min(axis=0) < usual.min(axis=0))
+        assert beyond.mean() >= 0.7
+
+
+def test_hyperplanes_out_of_reach_are_not_looked_at() -> None:
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((3, 4)), rng.standard_normal((1, 3))]
+    near, far = (ReLUNetwork(weights, [np.full(3, size), np.zeros(1)]) for size in (1.0, 1e4))
+    assert len(far_along_creases(near, 12, Domain(), rng)) == 12
+    assert len(far_along_creases(far, 12, Domain(), rng)) == 0
