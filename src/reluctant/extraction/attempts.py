@@ -245,18 +245,21 @@ class Extraction:
         before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
         self.run.evidence, self.run.partial, self.last, self.stuck = {}, None, None, ""
         self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
-        self.units, whole = units, before[3] is not None
+        self.units, stay, whole = units, False, before[3] is not None
         try:
             again = self.go_and_compare(attempts)
-            if again[0] is Outcome.RECOVERED:
-                self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
-                return again
+            stay = again[0] is Outcome.RECOVERED
         except BudgetExhausted:
-            if not whole:  # what is known in these units says more
-                raise
-        self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried = before
-        self.units = None
-        return outcome, network
+            stay = not whole  # what is known in these units says more than a part
+            raise
+        finally:
+            if not stay:
+                self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried = before
+                self.units = None
+        if not stay:
+            return outcome, network
+        self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
+        return again
 
     def go_and_compare(self, attempts: int) -> Ending:
         """As asked; a network of unlike columns is also compared at rows of their own sizes, if no others are known."""
@@ -268,6 +271,9 @@ class Extraction:
             return outcome, network
         try:
             found = compare_at_own_scales(oracle, network, deepcopy(self.rng), self.last.most_tolerance)
+        except BudgetExhausted:
+            self.run.keep(network)
+            raise
         except (NonFiniteAnswer, TargetError):  # it does not answer at such rows: there is nothing to be wrong
             return outcome, network
         if found is None:
