@@ -250,7 +250,7 @@ class Extraction:
             again = self.go_and_compare(attempts)
             stay = again[0] is Outcome.RECOVERED
         except BudgetExhausted:
-            stay = not whole  # what is known in these units says more than a part
+            stay = not whole  # a network in these units says more than a part
             raise
         finally:
             if not stay:

@@ -56,7 +56,7 @@ class GradientLayers(Method):
     reads_gradients: ClassVar[bool] = True
 
     first_lines: int = 2
-    lines: int = 12
+    lines: int = 6
     segments: int = 24
     look: int = 5
     most_layers: int = 8
