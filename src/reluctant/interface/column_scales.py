@@ -37,7 +37,7 @@ def found_units(oracle: Counting, rng: np.random.Generator) -> InputUnits | None
     rows = (np.concatenate([LADDER, -LADDER])[:, None, None] * np.eye(dim)).reshape(-1, dim)
     with oracle.stage("column scales", expected=len(rows)):
         changes = _changes(oracle.query(rows), origin).reshape(2, len(LADDER), dim).max(axis=0)
-    steps = _steps(changes)
+    steps = _steps(np.where(changes > CLEAR * np.abs(origin).max(), changes, 0.0))
     if steps is None or not _differ(1 / steps):
         return None
     return InputUnits(np.zeros(dim), steps * _bending_size(oracle, steps, origin, rng))
