@@ -707,12 +707,14 @@ def check_candidate(
         held_out=candidate.held_out,
         asked=candidate.asked,
         counterexamples=counterexamples,
+        alone=0 if network.depth <= 2 else int(ALONE_SHARE * worth),
         far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
         most_tolerance=most,
     )  # fmt: skip
     return CheckedNetwork(network, candidate, verification, precision)
 
 
+ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
 FEW_ROWS = 5000  # below, verification takes more than its share
 
 
