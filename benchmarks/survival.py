@@ -5,7 +5,8 @@
 
 A cell says how many of the runs ended well (else the outcome), the median error, and the median number of rows.
 Error: the largest angle to the true span; of a network the root mean square over Gaussian inputs, relative to each
-output's deviation (log-ratios behind a softmax). An error in brackets is that of a network that is not called good.
+output's deviation (log-ratios behind a softmax); behind labels alone the share of other labels. An error in brackets is
+that of a network that is not called good.
 Wrong: said to be good and off: a span of another rank, or off by more than 0.01 and than it says; an extracted network
 that errs by more than five times what the defense itself does; a learned one by more than it was asked to.
 """
@@ -131,8 +132,9 @@ def of_copy(copy: Rebuilt | None, found: DefenseResult) -> Cell | None:
         return None
     own = np.nan_to_num(found.honest.rms_error)
     most = np.sqrt(EPS) if copy.method == "learn" else max(WRONG_TIMES * own, LEAST_WRONG)
-    wrong = copy.result.ok and not (copy.error is not None and copy.error <= most)
-    return Cell(copy.result.outcome.slug, copy.result.ok, copy.error, copy.result.queries, wrong)
+    error = 1 - copy.agreement if copy.error is None and copy.agreement is not None else copy.error
+    wrong = copy.result.ok and not (error is not None and error <= most)
+    return Cell(copy.result.outcome.slug, copy.result.ok, error, copy.result.queries, wrong)
 
 
 def summary(cells: Iterable[Cell | None]) -> str:

@@ -43,7 +43,8 @@ def test_a_target_that_was_constant_where_it_was_asked_is_not_settled(record):
     found = record(lambda x: np.ones(len(x)), 4)
     assert (found.verdict.level, found.verdict.leaks) == ("unknown", ())
     assert set(found.verdict.unsettled) == {"extractable", "approximable", "span", "flippable"}
-    assert reason(found.verdict, "all-the-same")["try"] == [("give-domain", {"domain": None})]
+    advice = [("give-domain", {"domain": None}), ("give-inputs", {"inputs": None})]
+    assert reason(found.verdict, "all-the-same")["try"] == advice
     assert step(found, "flip").state == "skipped"
 
 

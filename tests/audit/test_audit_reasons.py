@@ -107,7 +107,7 @@ def test_remedies_are_for_the_one_who_audits():
     for outcome in Outcome:
         for remedy in ending_of(Result(outcome, None, {}), NOTHING).remedies:
             assert remedy.verb == "audit"
-            assert set(remedy.options) <= {"budget", "domain", "link", "rng", "precision"}
+            assert set(remedy.options) <= {"budget", "domain", "inputs", "link", "rng", "precision"}
 
 
 @pytest.mark.parametrize("outcome", [Outcome.LOW_PRECISION, Outcome.RANK_UNCLEAR])

@@ -71,7 +71,7 @@ def test_fresh_noise_is_lived_with():
 
 @pytest.mark.parametrize("budget", [50, 500, 3200, 6000])
 def test_a_budget_ends_with_what_is_known(budget):
-    result = rl.learn(rl.open_oracle(WORST_CASE["clusters 1e-07"](0), budget=budget), rng=0, eps=1e-8)
+    result = rl.learn(rl.open_oracle(WORST_CASE["clusters 1e-05"](0), budget=budget), rng=0, eps=1e-8)
     assert result.outcome is rl.Outcome.OUT_OF_BUDGET
     assert result.queries <= budget
     assert "budget" in result.evidence["error"]

@@ -299,7 +299,7 @@ class _LessExplained(Defense):
         return Rewritten(self, inner, lambda found: Explained(found.values, self.rewritten(found.gradients)))
 
     def rewritten(self, slopes: FloatArray) -> FloatArray:
-        """What is left of gradients."""
+        """The gradients that are answered."""
         raise NotImplementedError
 
 

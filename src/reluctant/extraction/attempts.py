@@ -91,6 +91,7 @@ from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine
 from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
 from reluctant.verification.label_check import LabelVerification
+from reluctant.verification.own_scales import compare_at_own_scales
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
@@ -241,26 +242,32 @@ class Extraction:
     def go(self, attempts: int) -> Ending:
         """As the target is; where that fails and its columns are of different sizes, in units found by questions."""
         oracle = self.run.oracle
-        outcome, network = self.go_as_asked(attempts)
+        outcome, network = self.go_and_compare(attempts)
         if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
             return outcome, network
-        units = found_units(oracle, self.rng.spawn(1)[0])
+        uneven = "own scales" in self.run.evidence
+        units = found_units(oracle, self.rng.spawn(1)[0], uneven=uneven)
         if units is None:
             return outcome, network
         before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
         self.run.evidence, self.run.partial, self.last, self.stuck = {}, None, None, ""
         self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
-        again = self.go_as_asked(attempts)
-        if (
-            again[1] is not None
-            and again[0] is Outcome.RECOVERED
-            and self.holds_as_asked(oracle, units.network(again[1]), before[0]["health"].noise)
-        ):
-            self.units = units
-            self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
-            return again
-        self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried = before
-        return outcome, network
+        self.units, stay, whole = units, False, before[3] is not None
+        try:
+            again = self.go_and_compare(attempts)
+            found = again[1] if again[0] is Outcome.RECOVERED else None
+            stay = found is not None and self.holds_as_asked(oracle, units.network(found), before[0]["health"].noise)
+        except BudgetExhausted:
+            stay = not whole  # what is known in these units says more than a part
+            raise
+        finally:
+            if not stay:
+                self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried = before
+                self.units = None
+        if not stay:
+            return outcome, network
+        self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
+        return again
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
@@ -269,12 +276,39 @@ class Extraction:
             oracle, network, self.rng, noise=noise, points=at_scales, at_use=at_use, on_lines=0, per_neuron=0,
         ).ok  # fmt: skip
 
-    def may_look_for_units(self, oracle: Counting) -> bool:
-        """True if nothing is known of the inputs of a target that answers values, and no method was asked for."""
+    def go_and_compare(self, attempts: int) -> Ending:
+        """As asked; a network of unlike columns is also compared at rows of their own sizes, if no others are known."""
+        outcome, network = self.go_as_asked(attempts)
+        if outcome is not Outcome.RECOVERED or network is None or self.last is None:
+            return outcome, network
+        oracle = self.run.oracle
+        if not self.knows_no_inputs(oracle) or not isinstance(self.last.verification, Verification):
+            return outcome, network
+        try:
+            found = compare_at_own_scales(oracle, network, deepcopy(self.rng), self.last.most_tolerance)
+        except BudgetExhausted:
+            self.run.keep(network)
+            raise
+        except (NonFiniteAnswer, TargetError):  # it does not answer at such rows: there is nothing to be wrong
+            return outcome, network
+        if found is None:
+            return outcome, network
+        self.run.evidence["own scales"] = found
+        if found.ok:
+            return outcome, network
+        self.run.evidence["failures"].append(f"verification: {found}")
+        self.take(replace(self.last, verification=found))
+        return Outcome.UNVERIFIED, network
+
+    def knows_no_inputs(self, oracle: Counting) -> bool:
+        """True if nothing is known of the inputs of a target that answers values."""
         facts, health = oracle.facts, self.run.evidence["health"]
         unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
-        values = health.answers is Kind.VALUES and health.raw is None and health.refusal is None
-        return unknown and values and self.method is None and oracle.explained is None
+        return unknown and health.answers is Kind.VALUES and health.raw is None and health.refusal is None
+
+    def may_look_for_units(self, oracle: Counting) -> bool:
+        """True if nothing is known of the inputs, no method was asked for, and there are no gradients."""
+        return self.knows_no_inputs(oracle) and self.method is None and oracle.explained is None
 
     def go_as_asked(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
@@ -656,6 +690,12 @@ class CheckedNetwork:
         """The first check that did not pass."""
         checks = (self.verification, self.precision)
         return next((check for check in checks if check is not None and not check.ok), None)
+
+    @property
+    def most_tolerance(self) -> float:
+        """The largest tolerance that decides: methods for few digits have compared lines with the noise before."""
+        few = self.candidate.precision is not None or self.candidate.asked is not None
+        return FEW_DIGITS_TOLERANCE if few else MOST_TOLERANCE
 
     def beside(self, at_use: AtUse | None) -> CheckedNetwork:
         """With a comparison at typical inputs, where there is one."""

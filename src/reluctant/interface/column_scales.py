@@ -22,8 +22,10 @@ RAYS = 12
 BENDS = 0.02  # of the change along a ray, by which its middle is off: a bend, not rounding
 
 
-def found_units(oracle: Counting, rng: np.random.Generator) -> InputUnits | None:
+def found_units(oracle: Counting, rng: np.random.Generator, *, uneven: bool = False) -> InputUnits | None:
     """Units in which every column changes the answers alike; None where columns are of one size, or no step matters.
+
+    uneven: some column, be it one of many, is known to be of another size.
 
     Cost: d + 1 rows; where columns differ, 34·d and 408 more.
     """
@@ -32,13 +34,13 @@ def found_units(oracle: Counting, rng: np.random.Generator) -> InputUnits | None
         origin = oracle.query(np.zeros((1, dim)))
         first = _changes(oracle.query(FIRST_STEP * np.eye(dim)), origin)
     clear = first > CLEAR * np.abs(origin).max()
-    if 2 * clear.sum() > dim and not _differ(first[clear]):
+    if not uneven and 2 * clear.sum() > dim and not _differ(first[clear]):
         return None
     rows = (np.concatenate([LADDER, -LADDER])[:, None, None] * np.eye(dim)).reshape(-1, dim)
     with oracle.stage("column scales", expected=len(rows)):
         changes = _changes(oracle.query(rows), origin).reshape(2, len(LADDER), dim).max(axis=0)
     steps = _steps(np.where(changes > CLEAR * np.abs(origin).max(), changes, 0.0))
-    if steps is None or not _differ(1 / steps):
+    if steps is None or not _differ(1 / steps, (0.0, 1.0) if uneven else ENDS):
         return None
     return InputUnits(np.zeros(dim), steps * _bending_size(oracle, steps, origin, rng))
 
@@ -48,9 +50,9 @@ def _changes(answers: FloatArray, origin: FloatArray) -> FloatArray:
     return np.nan_to_num(np.abs(answers - origin).max(axis=1), nan=0.0, posinf=0.0)
 
 
-def _differ(slopes: FloatArray) -> bool:
+def _differ(slopes: FloatArray, ends: tuple[float, float] = ENDS) -> bool:
     """True if the slopes of columns that matter differ by decades."""
-    low, high = np.quantile(np.log10(slopes[slopes > 0]), ENDS)
+    low, high = np.quantile(np.log10(slopes[slopes > 0]), ends)
     return bool(high - low > UNLIKE)
 
 

@@ -349,7 +349,7 @@ FINDINGS: Mapping[str, Entry] = {
         example={"top": 1.0, "percent": False},
     ),
     "exact-weights": Entry("`extract` looks for exact weights."),
-    "from-labels": Entry("`extract` uses labels alone: it recovers one hidden layer where there are two of them."),
+    "from-labels": Entry("`extract` uses labels alone: it recovers networks with one hidden layer from them."),
     "would-refuse": Entry("Exact extraction would refuse this target."),
     "inside-a-box": Entry("Far out the answers saturate: `extract` looks inside a box in which they do not."),
     "with-few-digits": Entry(

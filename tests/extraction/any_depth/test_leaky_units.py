@@ -50,3 +50,16 @@ def test_two_hidden_layers_are_recovered_as_an_equal_function(name):
     assert result.network.widths == (6, 7, 5, 1)
     answers = target(ROWS)
     assert np.abs(result.network(ROWS) - answers).max() < 1e-9 * answers.std()
+
+
+@pytest.mark.slow
+def test_clipped_inputs_are_recovered_as_an_equal_function(seed):
+    network = planted((4, 3, 1), seed)
+
+    def target(x):
+        return network(np.clip(x, -1, 1))
+
+    result = rl.extract(target, dim=4, rng=0)
+    assert result.ok
+    x = 3 * np.random.default_rng(1).standard_normal((5000, 4))
+    assert np.abs(result.network(x) - target(x)).max() < 1e-10

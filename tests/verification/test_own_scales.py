@@ -1,0 +1,106 @@
+"""Networks of unlike columns are compared at rows of the columns' own sizes; others cost no row for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.networks import ReLUNetwork
+from reluctant.oracles.input_units import InputUnits
+from reluctant.testing import planted
+from reluctant.verification.own_scales import column_sizes, compare_at_own_scales
+
+SCALE = np.array([1e-6, 1e6, 1.0, 250.0, 3e5, 0.08, 1e-3, 12.0])
+ONE_FAR = np.array([1.0] * 7 + [1e10])
+UNUSED = np.array([1.0] * 7 + [np.inf])
+
+
+def on_columns(widths: tuple[int, ...], seed: int, scale: np.ndarray):
+    """A network on columns of these sizes."""
+    network = planted(widths, seed)
+    return lambda x: network(x / scale)
+
+
+def copy_of(seed: int, scale: np.ndarray, wrong: float = 0.0) -> ReLUNetwork:
+    """The same as a network, with the weights of its last column wrong by this share."""
+    off = np.where(np.arange(8) == 7, 1 + wrong, 1.0)
+    return InputUnits(np.zeros(8), scale / off).network(planted((8, 12, 1), seed))
+
+
+def compared(scale: np.ndarray, wrong: float = 0.0, seed: int = 3):
+    oracle = rl.open_oracle(on_columns((8, 12, 1), seed, scale), dim=8)
+    found = compare_at_own_scales(oracle, copy_of(seed, scale, wrong), np.random.default_rng(seed))
+    return found, oracle.queries
+
+
+def test_an_error_that_rows_of_size_one_do_not_show() -> None:
+    oracle = rl.open_oracle(on_columns((8, 12, 1), 3, ONE_FAR), dim=8)
+    assert rl.verify(oracle, copy_of(3, ONE_FAR, wrong=0.1)).ok
+    found, _ = compared(ONE_FAR, wrong=0.1)
+    assert found is not None
+    assert not found.ok
+    assert found.max_error > 1e-2
+    assert np.abs(found.counterexamples.rows[:, 7]).max() > 1e8  # in the target's own units
+
+
+@pytest.mark.parametrize("scale", [SCALE, ONE_FAR, 1e3 * SCALE], ids=["all", "one", "large"])
+def test_a_copy_agrees_at_its_own_scales(scale: np.ndarray) -> None:
+    found, _ = compared(scale)
+    assert found is not None
+    assert found.ok
+    assert found.max_error < 1e-10
+
+
+@pytest.mark.parametrize("widths", [(8, 12, 1), (8, 3, 1), (30, 4, 2), (8, 6, 4, 1)], ids=str)
+def test_even_columns_cost_nothing(widths: tuple[int, ...]) -> None:
+    for seed in range(20):
+        network = planted(widths, seed)
+        oracle = rl.open_oracle(network)
+        assert compare_at_own_scales(oracle, network, np.random.default_rng(seed)) is None
+        assert oracle.queries == 0
+
+
+def test_a_column_that_does_nothing_is_no_column_of_another_size() -> None:
+    target = rl.open_oracle(on_columns((8, 12, 1), 3, UNUSED), dim=8)
+    network = copy_of(3, np.where(np.isinf(UNUSED), 1e14, UNUSED))  # weights by rounding alone
+    assert compare_at_own_scales(target, network, np.random.default_rng(0)) is None
+    assert target.ledger.stages["verify"].asked == 72
+
+
+def test_sizes_of_columns_count_every_path() -> None:
+    network = ReLUNetwork([np.array([[2.0, 0.0]]), np.array([[-3.0]])], [np.zeros(1), np.zeros(1)])
+    np.testing.assert_array_equal(column_sizes(network), [6.0, 0.0])
+
+
+# ---- extract
+
+
+@pytest.mark.parametrize("scale", [SCALE, ONE_FAR], ids=["all", "one"])
+@pytest.mark.parametrize("seed", [10, 13])
+def test_one_hidden_layer_is_right_at_rows_of_its_columns(scale: np.ndarray, seed: int) -> None:
+    target = on_columns((8, 12, 1), seed, scale)
+    result = rl.extract(target, dim=8, rng=seed, budget=60_000)
+    assert result.ok
+    assert result.units_found is not None
+    rows = scale * np.random.default_rng(1).normal(size=(300, 8))
+    assert np.abs(result.network(rows) - target(rows)).max() < 1e-8 * target(rows).std()
+
+
+def test_a_method_that_was_asked_for_ends_unverified() -> None:
+    result = rl.extract(on_columns((8, 12, 1), 10, SCALE), rl.DepthTwo(), dim=8, rng=10)
+    assert result.outcome is rl.Outcome.UNVERIFIED
+    assert not result.evidence["own scales"].ok
+    assert not result.evidence["verification"].ok
+
+
+def test_the_whole_network_is_kept_where_the_budget_ends_the_comparison() -> None:
+    result = rl.extract(on_columns((8, 12, 1), 10, SCALE), dim=8, rng=10, budget=900)
+    assert result.outcome is rl.Outcome.OUT_OF_BUDGET
+    assert result.network.widths == (8, 12, 1)
+
+
+def test_an_unused_column_stays_recovered() -> None:
+    result = rl.extract(on_columns((8, 12, 1), 20, UNUSED), dim=8, rng=20)
+    assert result.ok
+    assert result.units_found is None
