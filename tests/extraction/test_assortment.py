@@ -34,6 +34,19 @@ def test_networks_of_every_kind(seed: int, hidden_layers: int) -> None:
     extracted(seed, hidden_layers)
 
 
+@pytest.mark.parametrize("seed", range(FIRST_SEED + 700, FIRST_SEED + 712))
+def test_only_outcomes_come_out_of_small_budgets(seed: int) -> None:
+    drawn = specimen(seed, hidden_layers=2 + seed % 2, small=True)
+    with rl.open_oracle(drawn.target(), dim=drawn.network.dim, budget=3000) as oracle:
+        result = rl.extract(oracle, rng=seed % 1000)
+    assert isinstance(result.outcome, rl.Outcome)
+    assert result.queries <= 3000
+    assert not any(each.raised for each in getattr(result.evidence.get("attempts"), "entries", ()))
+    if result.ok:
+        assert result.network is not None
+        assert not true_error(result.network, drawn).wrong
+
+
 def test_a_seed_draws_the_same_network_again() -> None:
     one, again = specimen(5), specimen(5)
     assert one.twist == again.twist

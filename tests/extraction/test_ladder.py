@@ -7,7 +7,11 @@ import pytest
 
 import reluctant as rl
 from reluctant.extraction import attempts
+from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import CreaseKinds
+from reluctant.interface.health import examine as examine_health
+from reluctant.oracles import Wrapper
+from reluctant.results import Run
 from reluctant.testing import planted
 
 
@@ -85,3 +89,66 @@ def test_cheap_attempts_of_the_last_method_do_not_count():
     assert not tried.last_was_cheap(attempts=1)
     tried.entries += [entry("AnyDepth", 8_000, "completion")]
     assert not tried.last_was_cheap(attempts=4)
+
+
+class OutOfRange(rl.Method):
+    """Keeps a part of the network, then reads beyond the end of an array; from a later run on it gives the network."""
+
+    def __init__(self, network: rl.ReLUNetwork, failures: int) -> None:
+        self.network, self.failures, self.runs = network, failures, 0
+
+    def run(self, oracle, noise, rng, keep):
+        self.runs += 1
+        with oracle.stage("lines"):
+            oracle.query(rng.normal(size=(10, oracle.dim)))
+        keep(self.network)
+        if self.runs <= self.failures:
+            np.zeros(3)[5]
+        return rl.Candidate(self.network)
+
+
+def test_arithmetic_that_raises_ends_one_attempt_by_name():
+    network = planted((4, 5, 1), 0)
+    result = rl.extract(network, OutOfRange(network, failures=1), rng=0)
+    assert result.ok
+    first, last = result.evidence["attempts"].entries
+    assert (first.stage, first.raised, first.number, first.limit) == ("arithmetic", "IndexError", 1, 0)
+    assert first.rows == 10
+    assert last.raised == ""
+    assert "IndexError in stage lines" in result.evidence["failures"][0]
+
+
+def test_arithmetic_that_always_raises_leaves_the_part_that_was_found():
+    network = planted((4, 5, 1), 0)
+    result = rl.extract(network, OutOfRange(network, failures=9), rng=0, attempts=2)
+    assert result.outcome is rl.Outcome.PARTIAL
+    assert result.network is not None
+    assert [each.raised for each in result.evidence["attempts"].entries] == ["IndexError"] * 2
+
+
+def test_what_raised_an_exception_stays_with_it():
+    network = planted((4, 5, 1), 0)
+    with rl.open_oracle(network) as oracle:
+        run = Run.begin(oracle, "extract", 0, None)
+        search = attempts.Extraction(run, None, np.random.default_rng(0))
+        place = attempts.Place(oracle, examine_health(oracle, np.random.default_rng(0), 4))
+        with pytest.raises(StageFailed) as failed:
+            search.attempt(place, OutOfRange(network, failures=1), np.random.default_rng(0))
+    assert isinstance(failed.value.__cause__, IndexError)
+
+
+class Astray(Wrapper):
+    """An oracle of a user's own that fails after a few questions."""
+
+    asked = 0
+
+    def answer(self, rows):
+        self.asked += 1
+        if self.asked > 12:
+            raise IndexError("its own")
+        return self.inner.answer(rows)
+
+
+def test_an_exception_of_an_oracle_is_not_taken_for_arithmetic():
+    with rl.open_oracle(planted((4, 5, 1), 0)) as oracle, pytest.raises(IndexError, match="its own"):
+        rl.extract(Astray(oracle.inner), rng=0)

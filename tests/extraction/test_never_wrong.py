@@ -239,7 +239,9 @@ def test_numbers_that_cannot_be_factorised_are_an_outcome() -> None:
 
     result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), Singular(), rng=0, attempts=2)
     assert result.outcome is rl.Outcome.PARTIAL
-    assert result.evidence["failures"] == ["linear algebra: Singular matrix"] * 2
+    assert [each.stage for each in result.evidence["attempts"].entries] == ["arithmetic"] * 2
+    assert [each.raised for each in result.evidence["attempts"].entries] == ["LinAlgError"] * 2
+    assert all("Singular matrix" in failure for failure in result.evidence["failures"])
 
 
 def test_weights_that_are_not_finite_are_an_outcome() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
-from reluctant.verification.points import extreme_points, far_along_creases
+from reluctant.verification.points import alone_points, extreme_points, far_along_creases
 
 
 def test_extremes_of_the_layers_below_the_last_are_climbed_to() -> None:
@@ -29,3 +29,17 @@ def test_hyperplanes_out_of_reach_are_not_looked_at() -> None:
     near, far = (ReLUNetwork(weights, [np.full(3, size), np.zeros(1)]) for size in (1.0, 1e4))
     assert len(far_along_creases(near, 12, Domain(), rng)) == 12
     assert len(far_along_creases(far, 12, Domain(), rng)) == 0
+
+
+def test_one_unit_on_alone_has_a_point_in_each_piece() -> None:
+    network = planted((10, 6, 4, 1), 0)
+    rows = alone_points(network, 60, np.random.default_rng(0))
+    on = network.patterns(rows)[0]
+    assert (on.sum(axis=1) == 1).all()
+    assert on.any(axis=0).all()
+    assert 6 <= len(rows) <= 60
+    assert len(alone_points(network, 4, np.random.default_rng(0))) == 4
+
+
+def test_first_layers_wider_than_the_input_have_no_such_points() -> None:
+    assert not len(alone_points(planted((4, 6, 4, 1), 0), 60, np.random.default_rng(0)))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from itertools import repeat
+from traceback import walk_tb
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -27,6 +28,7 @@ from reluctant.errors import (
     LinkMismatch,
     NonFiniteAnswer,
     OutsideDomain,
+    ReluctantError,
     TargetError,
     TimeExhausted,
 )
@@ -80,7 +82,7 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Kind, Rows
+from reluctant.oracles import Counting, Kind, Oracle, Rows
 from reluctant.oracles.input_units import Box, InputUnits, in_own_units, in_units, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
@@ -93,6 +95,7 @@ from reluctant.verification.own_scales import compare_at_own_scales
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
+ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
@@ -180,13 +183,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run of a method: its name, the rows it asked for, the stage it ended in, and the number that ended it."""
+    """One run of a method: its name, the rows it asked for, the stage it ended in, and the number that ended it.
+
+    raised: type of the exception, where its arithmetic failed.
+    """
 
     method: str
     rows: int
     stage: str
     number: float | None = None
     limit: float | None = None
+    raised: str = ""
 
 
 @dataclass
@@ -198,15 +205,15 @@ class Attempts:
     @contextmanager
     def entry(self, method: Method, run: Run[Any]) -> Iterator[None]:
         """Enter one attempt, however it ends."""
-        before, number, limit, stage = run.rows.asked, None, None, ""
+        before, number, limit, stage, raised = run.rows.asked, None, None, "", ""
         try:
             yield
         except StageFailed as failure:
-            number, limit, stage = failure.number, failure.limit, failure.stage
+            number, limit, stage, raised = failure.number, failure.limit, failure.stage, failure.raised
             raise
         finally:
-            entry = Attempt(type(method).__name__, run.rows.asked - before, stage or run.stage, number, limit)
-            self.entries.append(entry)
+            rows = run.rows.asked - before
+            self.entries.append(Attempt(type(method).__name__, rows, stage or run.stage, number, limit, raised))
 
     def last_was_cheap(self, attempts: int) -> bool:
         """True if the last method has had fewer attempts, with less than half of the rows of all methods."""
@@ -248,7 +255,8 @@ class Extraction:
         self.units, stay, whole = units, False, before[3] is not None
         try:
             again = self.go_and_compare(attempts)
-            stay = again[0] is Outcome.RECOVERED
+            found = again[1] if again[0] is Outcome.RECOVERED else None
+            stay = found is not None and self.holds_as_asked(oracle, units.network(found), before[0]["health"].noise)
         except BudgetExhausted:
             stay = not whole  # a network in these units says more than a part
             raise
@@ -260,6 +268,13 @@ class Extraction:
             return outcome, network
         self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
         return again
+
+    def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
+        """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
+        at_scales, at_use = 20, 128
+        return examine(
+            oracle, network, self.rng, noise=noise, points=at_scales, at_use=at_use, on_lines=0, per_neuron=0,
+        ).ok  # fmt: skip
 
     def go_and_compare(self, attempts: int) -> Ending:
         """As asked; a network of unlike columns is also compared at rows of their own sizes, if no others are known."""
@@ -410,9 +425,6 @@ class Extraction:
                     self.run.evidence |= {} if failure.diagnosis is None else {"reason": failure.diagnosis}
                     return failure.outcome, self.partial
                 continue
-            except np.linalg.LinAlgError as failure:  # numbers no factorisation copes with: hard luck as well
-                failures.append(f"linear algebra: {failure}")
-                continue
             except OutsideDomain:
                 raise
             except (InvalidRows, InvalidWeights) as failure:  # of NaN, from creases that are none: the method's own
@@ -540,7 +552,19 @@ class Extraction:
             yield FewDigitsDeep()
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
-        """The network of one run of a method, with its checks."""
+        """The network of one run of a method, with its checks; numbers that its arithmetic cannot cope with end it."""
+        try:
+            return self.checked_network(place, method, rng)
+        except ReluctantError:
+            raise
+        except (ArithmeticError, IndexError, ValueError) as error:  # LinAlgError is a ValueError
+            if raised_by_oracle(error):
+                raise
+            reason = f"{type(error).__name__} in stage {self.run.stage or 'start'}: {error}"
+            raise StageFailed(ARITHMETIC, reason, number=1, limit=0, raised=type(error).__name__) from error
+
+    def checked_network(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
+        """The candidate of one run of a method, the right way round, held against the target."""
         candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
         if candidate.verification is not None:
             return CheckedNetwork(candidate.network, candidate, candidate.verification)
@@ -603,7 +627,7 @@ class Extraction:
                 found = self.at_use(within, wider, found)
             except OutsideDomain:
                 raise
-            except (StageFailed, NonFiniteAnswer, InvalidRows, InvalidWeights, np.linalg.LinAlgError):
+            except (StageFailed, NonFiniteAnswer, InvalidRows, InvalidWeights):
                 return None
             if found.verification.ok:
                 return place, found
@@ -645,6 +669,11 @@ class Extraction:
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
+
+
+def raised_by_oracle(error: BaseException) -> bool:
+    """True if an exception came out of a question: an oracle of the user's own class is not our arithmetic."""
+    return any(isinstance(frame.f_locals.get("self"), Oracle) for frame, _ in walk_tb(error.__traceback__))
 
 
 @dataclass(frozen=True)
@@ -718,12 +747,14 @@ def check_candidate(
         held_out=candidate.held_out,
         asked=candidate.asked,
         counterexamples=counterexamples,
+        alone=0 if network.depth <= 2 else int(ALONE_SHARE * worth),
         far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
         most_tolerance=most,
     )  # fmt: skip
     return CheckedNetwork(network, candidate, verification, precision)
 
 
+ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
 FEW_ROWS = 5000  # below, verification takes more than its share
 
 

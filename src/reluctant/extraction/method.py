@@ -86,7 +86,8 @@ def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
 class StageFailed(Exception):
     """Hard luck in a stage; another attempt with other random choices may do better.
 
-    With an outcome none would: the run ends with it, and the diagnosis says why.
+    With an outcome none would: the run ends with it, and the diagnosis says why. raised: type of the exception that the
+    method's own arithmetic ended in, where it was no stage that saw it.
     """
 
     def __init__(
@@ -99,10 +100,11 @@ class StageFailed(Exception):
         partial: PartialNetwork | None = None,
         outcome: Outcome | None = None,
         diagnosis: Diagnosis | None = None,
+        raised: str = "",
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
-        self.outcome, self.diagnosis = outcome, diagnosis
+        self.outcome, self.diagnosis, self.raised = outcome, diagnosis, raised
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,7 @@ def examine(
     at_use: int = 0,
     on_lines: int = LINE_POINTS,
     far: int = 0,
+    alone: int = 0,
     most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
 ) -> Verification:
@@ -245,6 +246,7 @@ def examine(
     held_out: rows on creases with their answers, asked before, in place of new points there. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
+    alone: most points where one unit of the first layer is on alone.
     most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
     link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
     asked.
@@ -256,7 +258,7 @@ def examine(
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, creases=held_out is None,
+                on_lines=on_lines, far=far, alone=alone, creases=held_out is None,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip

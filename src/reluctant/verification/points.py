@@ -7,6 +7,7 @@ within their distance of the crease. So a comparison has several groups of point
 - on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
 - where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
 - where an output, or a random sum of hidden neurons, is largest: a neuron of a layer above that few inputs switch;
+- where one unit of the first layer is on alone, between any two creases: two creases that were taken for one;
 - on the crease of every hidden neuron: neurons that the target does not have;
 - beside these creases, at distances from 1e-8 to 1 of the point's norm: neurons merged, or turned to the wrong side;
 - far along the creases of the first layer, 3 % beside them: neurons that are really parts of deeper ones.
@@ -55,6 +56,7 @@ def comparison_points(
     at_use: int = 0,
     on_lines: int = 0,
     far: int = 0,
+    alone: int = 0,
     creases: bool = True,
     extremes: bool = True,
     samples: FloatArray | None = None,
@@ -63,8 +65,9 @@ def comparison_points(
     """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
 
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
-    on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. creases: False where
-    others were asked on the creases before. extremes: False where answers saturate at them. samples: rows of the kind
+    on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. alone: at most so
+    many where one unit of the first layer is on alone. creases: False where others were asked on the creases before.
+    extremes: False where answers saturate at them. samples: rows of the kind
     the target is for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
@@ -73,7 +76,9 @@ def comparison_points(
     rarely = rare_points(network, on_lines // 2, domain, rng)
     largest = extreme_points(network, on_lines // 4 if extremes else 0, domain, rng)
     on_line = line_points(network, on_lines - len(rarely) - len(largest), domain, rng)
-    for name, rows in (("on lines", on_line), ("rarely on", rarely), ("extremes", largest)):
+    single = alone_points(network, alone if domain.is_space else 0, rng)
+    named = (("on lines", on_line), ("rarely on", rarely), ("extremes", largest), ("one unit on", single))
+    for name, rows in named:
         groups += [PointGroup(name, rows)] if len(rows) else []
     untested = 0
     if creases:
@@ -356,3 +361,29 @@ def _unit_rows(rows: FloatArray) -> FloatArray:
     """Each of length 1, or 0 where it has none."""
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.divide(rows, sizes, out=np.zeros_like(rows), where=sizes > 0)
+
+
+def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) where one unit of the first layer is on alone: one in each piece of a ray on which it grows.
+
+    Hardly any random input is there, and each piece is a part of the layers above that nothing else blurs. No point
+    for a unit that is never alone, nor for first layers wider than the input.
+    """
+    shares, margins = np.linspace(0, LINE_REACH, 301), (0.05, 0.5)  # in units of a row's length
+    points = [np.empty((0, network.dim))]
+    w, b, width = network.weights[0], network.biases[0], network.widths[1]
+    lengths = np.linalg.norm(w, axis=1)
+    if not most or network.depth == 1 or width > network.dim or not lengths.all():
+        return points[0]
+    inverse = np.linalg.pinv(w)
+    for unit in rng.permutation(width)[:most]:
+        start = inverse @ (-lengths * np.where(np.arange(width) == unit, 0.0, rng.uniform(*margins, width)) - b)
+        ray = lengths[unit] * inverse[:, unit]
+        patterns = np.hstack(network.patterns(start + shares[:, None] * ray)[: network.depth - 1])
+        if np.delete(patterns[:, :width], unit, axis=1).any():
+            continue
+        bounds = np.concatenate([[0.0], shares[1:][(patterns[1:] != patterns[:-1]).any(axis=1)], [LINE_REACH]])
+        chosen = bounds[:-1] + rng.uniform(0.1, 0.9, len(bounds) - 1) * np.diff(bounds)
+        points.append(start + chosen[np.diff(bounds) > shares[1]][:, None] * ray)
+    found = joined(points)
+    return found[rng.permutation(len(found))[:most]]

@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from layers_known import crease_of, known_part, search_tools, switching
 
 import reluctant as rl
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.layer import as_layer
+from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, as_layer
 from reluctant.extraction.any_depth.readout import fit_readout
 from reluctant.extraction.method import StageFailed
 from reluctant.networks import ReLUNetwork
@@ -63,3 +64,20 @@ def test_mirrored_and_carried_features_become_neurons() -> None:
 def test_layer_without_neurons_is_a_named_failure() -> None:
     with pytest.raises(StageFailed, match="lost all of its neurons"):
         as_layer([], np.zeros((4, 3)))
+
+
+def test_creases_are_solved_again_when_more_is_carried_on_beside_a_layer() -> None:
+    """Some sides of the layer below are decided, others stay open: the features are others than before."""
+    true = planted((6, 5, 4, 1), 0, bias=0.1)
+    _, asker, store = search_tools(true, 0, lines=12)
+    below = known_part(true, 1).layers[0]
+    open_ = Layer(below.weights, below.biases, np.arange(5) < 2, below.carried)
+    search = LayerSearch(asker, store, KnownLayers(6, (open_,)), LayerLimits())
+    for neuron in switching(true, 1):
+        found = search.accepted(crease_of(true, 1, neuron, 60))
+        if found is not None:
+            search.neurons.append(found)
+    assert {len(each.incoming.start) for each in search.neurons} == {5 + 2}
+    assert search.carry_on()
+    assert {len(each.incoming.start) for each in search.neurons} == {5 + 6}
+    assert len(search.layer()) == len(search.neurons)

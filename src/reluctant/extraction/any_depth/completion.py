@@ -217,8 +217,8 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
         if not found.wrong.any():
             return known
         astray = found.wrong.mean() > MOST_WRONG  # the layers, or the fit alone
-        if astray and not mostly_explained(known, memory, rng, settings):
-            break
+        if astray and (found.wrong.all() or not mostly_explained(known, memory, rng, settings)):
+            break  # without a row that is right no segment leads to the missing neuron
         with ladder.oracle.stage("completion"):
             ladder.store.scan(found.segments(rng))
             put_back = ladder.kept()

@@ -350,10 +350,11 @@ class LayerSearch:
 
         They do not show where a neuron there is always on: its part of the layer above is linear as well.
         """
-        if not self.neurons:
-            return False
-        self.known = self.known.carried_on()
-        return True
+        some_decided = self.neurons and not self.known.layers[-1].undecided.all()
+        self.known = self.known.carried_on() if self.neurons else self.known
+        if some_decided:  # more is carried on than before: the features are others
+            self.solve_again()
+        return bool(self.neurons)
 
     def doubt(self) -> BoolArray | None:
         """The sides on which all neurons but one agree; that one is let go."""

@@ -210,7 +210,8 @@ def directions_worth(dim: int, outputs: int, neurons: int) -> int:
 def _check_random_inputs(network: ReLUNetwork, memory: Memory, largest: float) -> None:
     """The answers that biases were fitted to come from all of input space: no other kind of target explains them."""
     rows, answers = memory.rows[-1], memory.answers[-1]
-    error = float(np.abs(answers - network(rows)).max() / answers.std())
+    spread, off = float(answers.std()), float(np.abs(answers - network(rows)).max())
+    error = off / spread if spread > 0 else np.inf  # answers that never change say nothing
     if not error < largest:
         reason = "random inputs are not explained by the creases of a line"
         raise StageFailed(BIASES, reason, number=error, limit=largest, partial=network)
