@@ -7,7 +7,7 @@ within their distance of the crease. So a comparison has several groups of point
 - on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
 - where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
 - where an output, or a random sum of hidden neurons, is largest: a neuron of a layer above that few inputs switch;
-- where one unit of the first layer is on alone, between any two creases: two creases that were taken for one;
+- where one unit of the first layer is on alone, between any two creases: two creases mistaken for one;
 - on the crease of every hidden neuron: neurons that the target does not have;
 - beside these creases, at distances from 1e-8 to 1 of the point's norm: neurons merged, or turned to the wrong side;
 - far along the creases of the first layer, 3 % beside them: neurons that are really parts of deeper ones.
