@@ -41,7 +41,6 @@ def main() -> None:
     draw_tutorial()
     draw_boundary()
     draw_few_digits()
-    draw_labels()
     draw_surrogate()
     draw_defense()
     draw_noise()
@@ -185,24 +184,6 @@ def draw_few_digits() -> None:
     save(figure, "few-digits")
 
 
-def draw_labels() -> None:
-    """The decision boundary of a network with two inputs: straight pieces that bend at creases."""
-    weights, biases = np.array([[1.0, 0.3], [-0.4, 1.0], [0.8, -0.9]]), np.array([0.4, -0.3, 0.2])
-    network = ReLUNetwork([weights, np.array([[1.0, -1.3, 0.9]])], [biases, np.array([-0.45])])
-    side = np.linspace(-3, 3, 401)
-    x, y = np.meshgrid(side, side)
-    values = network(np.column_stack([x.ravel(), y.ravel()]))[:, 0].reshape(x.shape)
-    figure = Figure(figsize=(5.2, 4.4), layout="constrained")
-    axes = figure.add_subplot()
-    axes.contourf(x, y, values > 0, levels=[-0.5, 0.5, 1.5], colors=["#dfe8f2", "#f6e2d9"])
-    axes.contour(x, y, values, levels=[0], colors=["#15181d"], linewidths=2.0)
-    for (u, v), b in zip(weights, biases, strict=True):
-        axes.plot(side, -(u * side + b) / v, linestyle="--", linewidth=0.9, color="#b5461c")
-    axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="first input", ylabel="second input")
-    axes.set_title("black: boundary between two labels; dashed: creases", fontsize=10)
-    save(figure, "label-boundary")
-
-
 def draw_surrogate() -> None:
     """A curve, and least-squares surrogates of eight hinges trained on few and on many answers."""
     rng, grid = np.random.default_rng(1), np.linspace(-3, 3, 600)
@@ -284,8 +265,7 @@ def draw_boundary() -> None:
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_title("The boundary bends where it meets a neuron's crease", fontsize=10)
-    with matplotlib.rc_context({"svg.hashsalt": "label-boundary"}):
-        figure.savefig(IMAGES / "label-boundary.svg", metadata={"Date": None})
+    save(figure, "label-boundary")
 
 
 def draw_bump() -> None:
