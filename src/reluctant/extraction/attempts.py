@@ -285,7 +285,8 @@ class Extraction:
         if not self.knows_no_inputs(oracle) or not isinstance(self.last.verification, Verification):
             return outcome, network
         try:
-            found = compare_at_own_scales(oracle, network, deepcopy(self.rng), self.last.most_tolerance)
+            noise = self.run.evidence["health"].noise.relative
+            found = compare_at_own_scales(oracle, network, deepcopy(self.rng), self.last.most_tolerance, noise)
         except BudgetExhausted:
             self.run.keep(network)
             raise

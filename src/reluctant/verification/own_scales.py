@@ -22,8 +22,10 @@ from reluctant.verification.comparison import MOST_TOLERANCE
 
 UNLIKE = 100.0  # the tolerance √ε becomes 1.5e-6 of a deviation: with less, more than half of its digits remain
 FAINT = 1e-9  # of the largest slope: a column that does nothing may have such weights by rounding
+FAINT_BY_NOISE = 1e3  # times the relative noise of answers: and such ones by noise, at the precision the target has
 FAINTEST = 1e-18  # of the largest slope: fainter ones are below rounding wherever others say anything
 CLEAR = 1e-10  # of the answers: smaller changes may be rounding
+CLEAR_OF_NOISE = 1e2  # times the relative noise of answers: smaller changes may be noise
 POINTS, LINE_POINTS = 36, 16
 
 
@@ -46,18 +48,23 @@ def are_unlike(sizes: FloatArray, neurons: int) -> bool:
 
 
 def compare_at_own_scales(
-    oracle: Counting, network: ReLUNetwork, rng: np.random.Generator, most_tolerance: float = MOST_TOLERANCE
+    oracle: Counting,
+    network: ReLUNetwork,
+    rng: np.random.Generator,
+    most_tolerance: float = MOST_TOLERANCE,
+    noise: float = 0.0,
 ) -> Verification | None:
     """The comparison at rows of the columns' own sizes; None where those that do anything are alike.
 
-    Cost: nothing where all are alike; else about 220 rows and two for each neuron, and 72 more where columns are so
+    noise: of an answer, relative to its size. Cost: nothing where all are alike; else about 220 rows and two for each neuron, and 72 more where columns are so
     faint that they may do nothing.
     """
     sizes, neurons = column_sizes(network), _rows_of_weights(network)
     if not sizes.any() or not are_unlike(sizes, neurons):
         return None
-    faint = sizes < FAINT * sizes.max()
-    silent = faint & (_do_nothing(oracle, sizes, faint, rng) if faint.any() else False)
+    faint = sizes < max(FAINT, FAINT_BY_NOISE * noise) * sizes.max()
+    clear = max(CLEAR, CLEAR_OF_NOISE * noise)
+    silent = faint & (_do_nothing(oracle, sizes, faint, rng, clear) if faint.any() else False)
     if not are_unlike(sizes[~silent], neurons):
         return None
     units = _own_units(network, np.where(silent, np.median(sizes[~silent]), sizes))
@@ -87,11 +94,13 @@ def _own_units(network: ReLUNetwork, sizes: FloatArray) -> InputUnits:
     return replace(units, scale=units.scale * (float(np.median(distances)) if len(distances) else 1.0))
 
 
-def _do_nothing(oracle: Counting, sizes: FloatArray, faint: NDArray[np.bool_], rng: np.random.Generator) -> bool:
+def _do_nothing(
+    oracle: Counting, sizes: FloatArray, faint: NDArray[np.bool_], rng: np.random.Generator, clear: float
+) -> bool:
     """True if no step in the faint columns, up to where rounding hides the others, changes the answers."""
     ladder = np.repeat(10.0 ** np.arange(-np.log10(FAINTEST)), 2) / sizes.max()
     rows = rng.normal(size=(len(ladder), oracle.dim)) * np.where(faint, 0.0, 1 / np.where(faint, 1.0, sizes))
     steps = ladder[:, None] * rng.normal(size=rows.shape) * faint
     with oracle.stage("verify", expected=2 * len(rows)):
         before, after = np.split(oracle.query(np.concatenate([rows, rows + steps])), 2)
-    return bool(np.abs(after - before).max() <= CLEAR * np.abs(before).max())
+    return bool(np.abs(after - before).max() <= clear * np.abs(before).max())
