@@ -56,8 +56,8 @@ def compare_at_own_scales(
 ) -> Verification | None:
     """The comparison at rows of the columns' own sizes; None where those that do anything are alike.
 
-    noise: of an answer, relative to its size. Cost: nothing where all are alike; else about 220 rows and two for each neuron, and 72 more where columns are so
-    faint that they may do nothing.
+    noise: of an answer, relative to its size. Cost: nothing where all are alike; else about 220 rows and two for each
+    neuron, and 72 more where columns are so faint that they may do nothing.
     """
     sizes, neurons = column_sizes(network), _rows_of_weights(network)
     if not sizes.any() or not are_unlike(sizes, neurons):
