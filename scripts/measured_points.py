@@ -37,6 +37,7 @@ EXACT = (
 TRAINED = {"digits": [64, 32, 16, 10]}  # networks that are not called by their shape
 NAMED = re.compile(r"(\d+(?:-\d+)+)")
 FEW_DIGITS = re.compile(r"(float32, )?(\d+) decimals|noise (\S+)|(float32)$")
+SINGLE = "-f32"  # labels of a target that computes in float32
 VERIFIED_SO_SINCE = "2026-11-17"
 CORE, DEVICE = "one CPU core", "NVIDIA H200"
 
@@ -48,6 +49,9 @@ def points() -> Iterator[Row]:
     for source in EXACT:
         for name, row in read_results(source).items():
             yield point(name, row, source, row.get("kind", "float64"))
+    for name, row in read_results("labels").items():
+        if SINGLE not in name:
+            yield point(name, row, "labels", "labels")
     for name, row in read_results("precision").items():
         if asked := answers(name):
             yield point(name, row, "precision", asked)

@@ -18,6 +18,7 @@ from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
 from reluctant.verification import Verification
+from reluctant.verification.label_check import LabelVerification
 
 TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
 
@@ -33,11 +34,20 @@ def verification_of(run: Ended) -> Verification | None:
     return checked if isinstance(checked, Verification) else None
 
 
+def label_verification_of(run: Ended) -> LabelVerification | None:
+    """The comparison of a run's network with labels; None where values were compared, or nothing was."""
+    checked = run.evidence.get("verification")
+    return checked if isinstance(checked, LabelVerification) else None
+
+
 def copy_error(run: Result) -> CopyError:
     """How far off a run's network is, and what that is known by.
 
     Errors are those of its verification, which have the noise of the answers in them.
     """
+    labels = label_verification_of(run)
+    if labels is not None and labels.ok:
+        return CopyError(ErrorKind.BOUNDARY, finite(labels.boundary_error), None, labels.points)
     verification, precision = verification_of(run), run.evidence.get("precision")
     accuracy = run.evidence.get("accuracy")
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
@@ -73,6 +83,8 @@ def method_of(run: Result) -> CopyMethod:
         return CopyMethod.TRAINING
     if "eps" in run.evidence:
         return CopyMethod.LEARNING
+    if label_verification_of(run) is not None:
+        return CopyMethod.LABELS
     return CopyMethod.FEW_DIGITS if run.evidence.get("precision") is not None else CopyMethod.EXACT
 
 

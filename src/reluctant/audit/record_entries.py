@@ -19,6 +19,7 @@ from reluctant.audit.copies import (
     finite,
     gives_labels,
     is_trained,
+    label_verification_of,
     method_of,
     verification_of,
 )
@@ -73,6 +74,8 @@ from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts
 from reluctant.results import Ended, Outcome, Result
+from reluctant.verification import Verification
+from reluctant.verification.label_check import LabelVerification
 from reluctant.span import Span
 
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
@@ -220,7 +223,7 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
         network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, bool(network.skips)
         ),
-        verification=_verification(verification_of(run)), precision=_precision(evidence.get("precision")),
+        verification=_verification(verification_of(run) or label_verification_of(run)), precision=_precision(evidence.get("precision")),
         accuracy=None if accuracy is None or held_out is not None else LearnedAccuracy(
             finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
         ),
@@ -235,9 +238,14 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
     )  # fmt: skip
 
 
-def _verification(checked: Any) -> VerificationFacts | None:
+def _verification(checked: Verification | LabelVerification | None) -> VerificationFacts | None:
     if checked is None:
         return None
+    if isinstance(checked, LabelVerification):
+        return VerificationFacts(
+            checked.ok, checked.points, None, None, checked.tol, finite(checked.boundary_error), checked.share,
+            checked.confidence, checked.untested, checked.undecided > 0,
+        )  # fmt: skip
     use = checked.at_use
     return VerificationFacts(
         checked.ok, checked.points, finite(checked.max_error), finite(checked.rms_error), finite(checked.tol),
