@@ -26,7 +26,10 @@ def test_labels_alone_give_the_whole_boundary(record):
     assert found.recovered.error.largest <= 1e-9
     assert found.extraction.verification.share < 0.1
     assert found.expected.precision == "labels"
-    assert (why(found, "flip"), fields(found, "flip")) == ("nothing-to-find", {"gives": "labels", "missing": "gradient"})
+    assert (why(found, "flip"), fields(found, "flip")) == (
+        "nothing-to-find",
+        {"gives": "labels", "missing": "gradient"},
+    )
     assert why(found, "errors") == "copy-apart"
     assert "for each parameter) would take" in verdict_sentence(found)
     assert "points of the copy's boundary were right" in confidence_sentence(found)

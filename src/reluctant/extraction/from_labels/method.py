@@ -41,6 +41,7 @@ from reluctant.results import Outcome
 from reluctant.verification.label_check import check_labels
 
 TWO = 2  # labels
+FLATS = 2  # in which one hidden layer is looked for before several are
 FEWEST_INPUTS = 5  # of a flat in which bends that lie on one hyperplane are told from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
@@ -55,12 +56,14 @@ class FromLabels(Method):
         classes: number of different labels; None finds out.
         flat: dimensions of the subspace that the first model is of.
         bits: how well a crossing is located, as a power of two of a typical input.
+        hidden_layers: most that are looked for, of two labels.
         boundary_error: largest error of the boundary, in typical inputs, that passes verification.
     """
 
     classes: int | None = None
     flat: int = 8
     bits: int = 46
+    hidden_layers: int = 2
     boundary_error: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -72,25 +75,29 @@ class FromLabels(Method):
         """One attempt; raises StageFailed where it gets stuck."""
         labels = only_labels(oracle)
         with one_blas_thread():
-            seen, found = look(labels, self.classes, rng), None
-            while found is None:
+            seen, failed = look(labels, self.classes, rng), 0
+            while True:
                 space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
+                deeper = self.hidden_layers > 1 and seen.may_be_deeper(labels)
                 try:
                     found = self.checked(labels, self.network(labels, space, seen, keep), seen, rng)
+                    if not deeper or (found.verification is not None and found.verification.ok):
+                        return found
                 except NewLabel as new:  # again, through inputs of it
                     seen = seen.with_inputs(new.rows, new.labels, self.classes)
+                    continue
                 except StageFailed as failure:
-                    if failure.outcome is None and seen.may_be_deeper(labels):
-                        return self.deeper(labels, space, seen, noise, rng, keep)
-                    seen = self.flickering(labels, seen, failure, rng)
-            assert found.verification is not None
-            if not found.verification.ok and seen.may_be_deeper(labels):
-                return self.deeper(labels, space, seen, noise, rng, keep)
-        return found
+                    try:
+                        seen = self.flickering(labels, seen, failure, rng)
+                        continue
+                    except StageFailed:
+                        if failure.outcome is not None or not deeper:
+                            raise
+                failed += 1
+                if failed == FLATS:  # another flat may show what one does not
+                    return self.deeper(labels, space, seen, noise, rng, keep)
 
-    def checked(
-        self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator
-    ) -> Candidate:
+    def checked(self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator) -> Candidate:
         """The network with its verification by labels."""
         check = check_labels(
             labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
@@ -105,16 +112,25 @@ class FromLabels(Method):
         """A network of more hidden layers: the first, and what is above it on the orthant of its hidden values."""
         with labels.stage("layer"):
             layer = LayerSearch.of(space).run(seen.flat(space, min(LAYER_FLAT, labels.dim)))
-        keep(first_layer_alone(layer, 1))
+        known = first_layer_alone(layer, 1)
+        keep(known)
+        diagnosis = Diagnosis("first-layer-from-labels", {"neurons": len(layer)}, (TRAIN,))
+        above = replace(self, hidden_layers=self.hidden_layers - 1)
         try:
-            top = self.run(peel(labels, layer), noise, rng, lambda part: keep(compose(layer, part)))
+            top = above.run(peel(labels, layer), noise, rng, lambda part: None)
         except StageFailed as failure:
             raise StageFailed(
                 failure.stage, f"above the first layer: {failure.reason}", number=failure.number, limit=failure.limit,
-                partial=first_layer_alone(layer, 1), outcome=Outcome.PARTIAL,
-                diagnosis=Diagnosis("first-layer-from-labels", {"neurons": len(layer)}, (TRAIN,)),
+                partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
             ) from failure  # fmt: skip
-        return self.checked(labels, compose(layer, top.network), seen, rng)
+        found = self.checked(labels, compose(layer, top.network), seen, rng)
+        check = found.verification
+        if check is not None and not check.ok:
+            raise StageFailed(
+                "verify", "above the first layer: labels beside the boundary are wrong", number=check.wrong, limit=0,
+                partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
+            )  # fmt: skip
+        return found
 
     def flickering(
         self, labels: Counting, seen: FirstLabels, failure: StageFailed, rng: np.random.Generator

@@ -25,6 +25,7 @@ from reluctant.oracles.ledger import check_time
 
 FEW_CUT = 0.7  # of a crease's bends: facets that it may cut
 STRAIGHT = 1e-3  # of a typical input: points farther from a crease lie on one side of it
+ALL_STRAIGHT = 0.9  # of the bends on straight creases: the target has one hidden layer
 FEWEST = 3  # bends of a crease that runs straight across others
 LAYER_FLAT = 6  # dimensions
 WORST_CONDITION = 1e6  # of the weights: beyond, one of them is a sum of others
@@ -33,7 +34,7 @@ IDLE = 2  # rounds of walks without a new straight crease, at most
 LONG_STEPS = (1e-2, 2e-3, 4e-4)  # of a typical input: steps aside of a facet in the whole space
 EXACT_BITS = (7, 20, 40)  # of a step: how well crossings are located, one after the other
 ZERO = 1e-4  # of a neuron's part in normals: less is none
-OUTSIDE = 1e-4  # of a normal: so much of it outside the layer's weights shows a neuron that is missing
+OUTSIDE = 1e-3  # of a normal: so much of it outside the layer's weights shows a neuron that is missing
 PROBES = 16  # facets of the whole space whose normals the layer must explain
 MOST = 0.97  # of the facets beside bends that it must explain; a few may be measured badly
 
@@ -116,6 +117,10 @@ class LayerFlat:
             straight = np.flatnonzero((creases.bends >= FEWEST) & (self.cut_facets(creases) <= FEW_CUT * creases.bends))
             idle, width = (0, len(straight)) if len(straight) > width else (idle + 1, width)
             rounds -= 1
+        if np.isin(owners, straight).mean() > ALL_STRAIGHT:
+            raise StageFailed(
+                "creases", "one hidden layer", number=np.isin(owners, straight).mean(), limit=ALL_STRAIGHT
+            )
         new = [crease for crease in straight if not self.known(creases, crease)]
         chosen = np.concatenate([np.empty(0, dtype=int), *(self.best_bends(owners == crease) for crease in new)])
         wanted = np.unique(self.walks.bends.sides[chosen])
