@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.results import read_results  # noqa: E402
 
 from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
-from reluctant.estimation.formulas import DECIMALS, FLOAT32, NOISE  # noqa: E402
+from reluctant.estimation.formulas import DECIMALS, FEWEST_LAYERS, FLOAT32, NOISE  # noqa: E402
 from reluctant.extraction.attempts import POINTS_FOR_DEEP, points_at_use, points_on_lines  # noqa: E402
 from reluctant.verification.agreement import LINE_POINTS  # noqa: E402
 
@@ -48,7 +48,11 @@ def points() -> Iterator[Row]:
     """All points, in the order of the benchmarks."""
     for source in EXACT:
         for name, row in read_results(source).items():
-            yield point(name, row, source, row.get("kind", "float64"))
+            found = point(name, row, source, row.get("kind", "float64"))
+            if (
+                found["answers"] != "labels" or len(found["widths"]) > FEWEST_LAYERS
+            ):  # one layer: all of it, not the span
+                yield found
     for name, row in read_results("labels").items():
         if SINGLE not in name:
             yield point(name, row, "labels", "labels")

@@ -74,9 +74,9 @@ from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts
 from reluctant.results import Ended, Outcome, Result
+from reluctant.span import Span
 from reluctant.verification import Verification
 from reluctant.verification.label_check import LabelVerification
-from reluctant.span import Span
 
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 ATLAS, NIST, OWASP = "MITRE ATLAS", "NIST AI 100-2", "OWASP Machine Learning Security Top 10"
@@ -223,7 +223,8 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
         network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, bool(network.skips)
         ),
-        verification=_verification(verification_of(run) or label_verification_of(run)), precision=_precision(evidence.get("precision")),
+        verification=_verification(verification_of(run) or label_verification_of(run)),
+        precision=_precision(evidence.get("precision")),
         accuracy=None if accuracy is None or held_out is not None else LearnedAccuracy(
             finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
         ),

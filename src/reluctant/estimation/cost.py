@@ -23,9 +23,6 @@ from reluctant.estimation.formulas import (
     FEWEST_LAYERS,
     FLOAT32,
     FLOAT32_DIGITS,
-    FROM_LABELS,
-    LABELS,
-    LABELS_ONLY,
     ROUNDED_FLOAT32,
     Answers,
     CostFormula,
@@ -238,14 +235,7 @@ class Fit:
 @cache
 def fitted(formula: CostFormula) -> Fit:
     """The formula with all points of its kind."""
-    return Fit(formula, tuple(p for p in measured_points() if _formula_of(p) is formula))
-
-
-def _formula_of(point: MeasuredPoint) -> CostFormula | Diagnosis:
-    """The formula of a measured point; spans from labels were measured with one hidden layer too."""
-    if point.answers.kind == LABELS:
-        return FROM_LABELS if point.source == LABELS else LABELS_ONLY
-    return formula_for(point.widths, point.answers)
+    return Fit(formula, tuple(p for p in measured_points() if formula_for(p.widths, p.answers) is formula))
 
 
 # ---- the estimate

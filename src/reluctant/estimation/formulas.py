@@ -344,7 +344,7 @@ LABELS_ONLY = CostFormula(
 
 
 def formula_for(widths: Widths, answers: Answers, link: str = "identity") -> CostFormula | Diagnosis:
-    """The formula of what `extract` would do; `recover_span` from labels of a deeper network; else why there is none."""
+    """The formula of what `extract` would do, of `recover_span` for labels of several layers; or why there is none."""
     hidden = len(widths) - 2
     if answers.kind == LABELS:
         return FROM_LABELS if hidden == 1 else LABELS_ONLY

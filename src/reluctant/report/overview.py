@@ -237,8 +237,8 @@ def _of_the_copy(record: AuditRecord) -> Iterator[str]:
     if checked is not None and checked.ok and record.recovered and record.recovered.method is CopyMethod.LABELS:
         yield (
             f"High. Labels on both sides of {count(checked.points)} points of the copy's boundary were right, also at "
-            f"its creases. With {checked.confidence:.0%} confidence, less than {percent(checked.share)} of the boundary "
-            f"is off by more than {size(checked.bound)} of a typical input."
+            f"its creases. With {checked.confidence:.0%} confidence, less than {percent(checked.share)} of it is off "
+            f"by more than {size(checked.bound)} of a typical input."
         )
     elif checked is not None and checked.ok:
         yield (
