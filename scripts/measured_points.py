@@ -49,9 +49,8 @@ def points() -> Iterator[Row]:
     for source in EXACT:
         for name, row in read_results(source).items():
             found = point(name, row, source, row.get("kind", "float64"))
-            if (
-                found["answers"] != "labels" or len(found["widths"]) > FEWEST_LAYERS
-            ):  # one layer: all of it, not the span
+            # Labels give all of one hidden layer for less than its span.
+            if found["answers"] != "labels" or len(found["widths"]) > FEWEST_LAYERS:
                 yield found
     for name, row in read_results("labels").items():
         if SINGLE not in name:

@@ -151,7 +151,8 @@ class VerificationFacts:
     """A network compared with the target at new inputs.
 
     bound: error that no point went beyond; of labels, distance of the boundary in typical inputs. share: the largest
-    part of typical inputs, or of the boundary, that may err by more than it and not have been met, with this confidence. untested: neurons whose crease does not pass the scale of use.
+    part of typical inputs, or of the boundary, that may err by more than it and not have been met, with this
+    confidence. untested: neurons whose crease does not pass the scale of use.
     """
 
     ok: bool
