@@ -25,7 +25,7 @@ from reluctant.oracles.ledger import check_time
 
 FEW_CUT = 0.7  # of a crease's bends: facets that it may cut
 STRAIGHT = 1e-3  # of a typical input: points farther from a crease lie on one side of it
-ALL_STRAIGHT = 0.9  # of the bends on straight creases: the target has one hidden layer
+ALL_STRAIGHT, ENOUGH = 0.95, 100  # of the bends on straight creases: the target has one hidden layer; bends
 FEWEST = 3  # bends of a crease that runs straight across others
 LAYER_FLAT = 6  # dimensions
 WORST_CONDITION = 1e6  # of the weights: beyond, one of them is a sum of others
@@ -117,10 +117,9 @@ class LayerFlat:
             straight = np.flatnonzero((creases.bends >= FEWEST) & (self.cut_facets(creases) <= FEW_CUT * creases.bends))
             idle, width = (0, len(straight)) if len(straight) > width else (idle + 1, width)
             rounds -= 1
-        if np.isin(owners, straight).mean() > ALL_STRAIGHT:
-            raise StageFailed(
-                "creases", "one hidden layer", number=np.isin(owners, straight).mean(), limit=ALL_STRAIGHT
-            )
+            share = float(np.isin(owners, straight).mean())
+            if share > ALL_STRAIGHT and len(owners) > ENOUGH:
+                raise StageFailed("creases", "one hidden layer", number=share, limit=ALL_STRAIGHT)
         new = [crease for crease in straight if not self.known(creases, crease)]
         chosen = np.concatenate([np.empty(0, dtype=int), *(self.best_bends(owners == crease) for crease in new)])
         wanted = np.unique(self.walks.bends.sides[chosen])
