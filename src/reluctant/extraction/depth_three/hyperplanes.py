@@ -148,13 +148,16 @@ def sign_margins(planes: FramedHyperplanes) -> FloatArray:
     return np.asarray(sizes.min(axis=1) / np.maximum(sizes.max(axis=1), DOUBLE.tiny))
 
 
-def orient_hyperplanes(planes: FramedHyperplanes) -> tuple[FramedHyperplanes, FloatArray]:
-    """Normals that point to the active sides, and the margin of each."""
+def orient_hyperplanes(
+    planes: FramedHyperplanes, mirrored: BoolArray | None = None
+) -> tuple[FramedHyperplanes, FloatArray]:
+    """Normals that point to the active sides, and the margin of each; those that are mirrored are active on both."""
     sizes, margins = side_sizes(planes), sign_margins(planes)
-    if not margins.max(initial=0) < LARGEST_MARGIN:
+    doubted = margins if mirrored is None else margins[~mirrored]
+    if not doubted.max(initial=0) < LARGEST_MARGIN:
         raise StageFailed(
             "signs", "a neuron is active on both sides: a false hyperplane, or more neurons than inputs",
-            number=float(margins.max()), limit=LARGEST_MARGIN,
+            number=float(doubted.max()), limit=LARGEST_MARGIN,
         )  # fmt: skip
     signs = np.where(sizes[:, 1] > sizes[:, 0], 1.0, -1.0)
     oriented = replace(planes, normals=planes.normals * signs[:, None], offsets=planes.offsets * signs)
@@ -187,11 +190,24 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 if not unclear.any() or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
                 seen = search.looks(found)
-                if unclear.sum() == 1 and seen[unclear][0] >= NEARLY_ALL:
-                    return found  # that one has a neuron on either side, as the signs will say
+                if (seen[unclear] >= NEARLY_ALL).all():
+                    return found  # these have a neuron on either side, as the signs will say
                 found = found.chosen(np.arange(len(found)) != int(np.argmin(seen)))  # in the place of a hidden one
     count = 0 if found is None else len(found)
     raise StageFailed("hyperplanes", "first-layer neurons that no line shows", number=count, limit=count + 1)
+
+
+def mirrored_hyperplanes(
+    oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator
+) -> BoolArray:
+    """Which hyperplanes (n,) have a neuron on either side: their sides are not clear, and they are there far away.
+
+    Cost: 48 rows for each whose sides are not clear.
+    """
+    mirrored = sign_margins(planes) >= LARGEST_MARGIN
+    with oracle.stage("hyperplanes"):
+        mirrored[mirrored] = _HyperplaneSearch(oracle, noise, rng).looks(planes.chosen(mirrored)) >= NEARLY_ALL
+    return mirrored
 
 
 @dataclass(frozen=True)

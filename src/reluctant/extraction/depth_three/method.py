@@ -17,6 +17,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.bounded import BOUNDED, Bounded, recover_inside
 from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
+from reluctant.extraction.depth_three.mirrored import joined_sides
 from reluctant.extraction.depth_three.rows import remeasure_rows
 from reluctant.extraction.method import Candidate, Certificate, Memory, Method, StageFailed, check_settings, remember
 from reluctant.extraction.orientation import always_active, orient
@@ -61,13 +62,23 @@ class DepthThree(Method):
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
         layer = _again(lambda: find_first_layer(oracle, noise, rng, self.row_error), self.tries)
+        paired = len(layer.mirrored) > 0
         keep(first_layer_alone(layer, oracle.outputs))
         remembering, memory = remember(oracle)
-        top = _again(lambda: recover_top(remembering, layer, noise, rng, keep, self.inside), self.tries)
+
+        def above(layer: FirstLayer) -> Candidate:
+            return _again(lambda: recover_top(remembering, layer, noise, rng, keep, self.inside), self.tries)
+
+        top = above(layer)
+        if paired:
+            others = [above(layer.turned(int(neuron))).network for neuron in layer.mirrored]
+            top = replace(top, network=joined_sides(layer, top.network, others, *memory.everything()))
+            layer = layer.with_pairs()
         network = compose(layer, top.network)
         keep(network)
-        wanted = self.wanted_row if self.fit_share else self.exact_row
-        network = remeasure_rows(oracle, network, layer.row_errors, noise, rng, wanted)
+        if not paired:
+            wanted = self.wanted_row if self.fit_share else self.exact_row
+            network = remeasure_rows(oracle, network, layer.row_errors, noise, rng, wanted)
         fitted = fit_above(remembering, memory, network, noise, rng, self.fit_share)
         return replace(top, network=fitted, certificate=second_layer_certificate(top, layer, fitted))
 
