@@ -157,7 +157,7 @@ def orient_hyperplanes(
     if not doubted.max(initial=0) < LARGEST_MARGIN:
         raise StageFailed(
             "signs", "a neuron is active on both sides: a false hyperplane, or more neurons than inputs",
-            number=float(doubted.max()), limit=LARGEST_MARGIN,
+            number=float(doubted.max()), limit=LARGEST_MARGIN, certain=True,
         )  # fmt: skip
     signs = np.where(sizes[:, 1] > sizes[:, 0], 1.0, -1.0)
     oriented = replace(planes, normals=planes.normals * signs[:, None], offsets=planes.offsets * signs)
@@ -176,8 +176,8 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     """
     most_lines, generous = 24, 3  # after so many lines neurons that are hard to see are looked for too
     if oracle.dim < 2:
-        raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2)
-    search, found = _HyperplaneSearch(oracle, noise, rng), None
+        raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2, certain=True)
+    search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):
             line = search.first_line() if found is None else search.next_line(found)
@@ -190,11 +190,13 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 if not unclear.any() or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
                 seen = search.looks(found)
-                if (seen[unclear] >= NEARLY_ALL).all():
+                if (unclear.sum() == 1 or doubted) and (seen[unclear] >= NEARLY_ALL).all():
                     return found  # these have a neuron on either side, as the signs will say
+                doubted = True
                 found = found.chosen(np.arange(len(found)) != int(np.argmin(seen)))  # in the place of a hidden one
     count = 0 if found is None else len(found)
-    raise StageFailed("hyperplanes", "first-layer neurons that no line shows", number=count, limit=count + 1)
+    reason = "first-layer neurons that no line shows"
+    raise StageFailed("hyperplanes", reason, number=count, limit=count + 1, certain=True)
 
 
 def mirrored_hyperplanes(
@@ -315,11 +317,11 @@ class _HyperplaneSearch:
         everywhere = int((seen >= NEARLY_ALL).sum())
         if everywhere > self.oracle.dim:
             reason = "more first-layer neurons than inputs: the first layer cannot be inverted"
-            raise StageFailed("hyperplanes", reason, number=everywhere, limit=self.oracle.dim)
+            raise StageFailed("hyperplanes", reason, number=everywhere, limit=self.oracle.dim, certain=True)
         independent = found.independent(np.argsort(-seen, kind="stable"), DEPENDENT)
         if seen[~independent].max(initial=0) == LOOKS:
             reason = "first-layer weights depend on each other"
-            raise StageFailed("hyperplanes", reason, number=1 / found.condition, limit=DEPENDENT)
+            raise StageFailed("hyperplanes", reason, number=1 / found.condition, limit=DEPENDENT, certain=True)
         return found.chosen(independent)
 
     def widened(self, found: FramedHyperplanes) -> FramedHyperplanes:
