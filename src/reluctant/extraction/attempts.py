@@ -314,7 +314,9 @@ class Extraction:
         """True if nothing is known of the inputs of a target that answers values. refused: by its health, or not."""
         facts, health = oracle.facts, self.run.evidence["health"]
         unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
-        return unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
+        return (
+            unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
+        )
 
     def may_look_for_units(self, oracle: Counting) -> bool:
         """True if nothing is known of the inputs, no method was asked for, and there are no gradients."""

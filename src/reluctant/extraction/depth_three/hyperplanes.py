@@ -71,6 +71,15 @@ class FramedHyperplanes:
             basis = np.concatenate([basis, rest[None] / np.linalg.norm(rest)]) if keep[i] else basis
         return keep
 
+    def parallel(self) -> int:
+        """How many of them are parallel to one before."""
+        same_direction = 1e-10  # by which a cosine may be off
+        return int(np.triu(np.abs(self.normals @ self.normals.T) > 1 - same_direction, 1).any(axis=0).sum())
+
+    def is_narrower(self, other: FramedHyperplanes) -> bool:
+        """True if the other one has more directions in its frame."""
+        return self.normals.shape[1] < other.normals.shape[1]
+
     def chosen(self, keep: BoolArray) -> FramedHyperplanes:
         """These hyperplanes only; the gradients stay."""
         return replace(self, **{name: getattr(self, name)[keep] for name in ONE_EACH})
@@ -113,12 +122,21 @@ class FramedHyperplanes:
         """With the hyperplanes of another that are not among these."""
         found = self
         for i in range(len(new)):
-            one = new.chosen(np.arange(len(new)) == i)
+            one = new.only(i)
             if not found._same(one).any():
-                found = found._and(one)
+                found = found.and_also(one)
         return found
 
-    def _and(self, one: FramedHyperplanes) -> FramedHyperplanes:
+    def only(self, i: int) -> FramedHyperplanes:
+        """One of them."""
+        return self.chosen(np.arange(len(self)) == i)
+
+    def without(self, i: int) -> FramedHyperplanes:
+        """All but one of them."""
+        return self.chosen(np.arange(len(self)) != i)
+
+    def and_also(self, one: FramedHyperplanes) -> FramedHyperplanes:
+        """With hyperplanes of another; the gradients stay."""
         both: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(one, name)]) for name in ONE_EACH}
         return replace(self, **both)
 
@@ -178,25 +196,63 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     if oracle.dim < 2:
         raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2, certain=True)
     search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
+    others: FramedHyperplanes | None = None  # that depend on those found, and go on everywhere as well
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):
             line = search.first_line() if found is None else search.next_line(found)
             creases = line.first(generous=looked >= generous)
             if found is None and not len(creases):
                 continue
-            found = search.checked(search.add(search.room_for(line) if found is None else found, line, creases))
+            found = search.add(search.room_for(line) if found is None else found, line, creases)
+            found, dependent = search.checked(found)
+            others = dependent if others is None or others.is_narrower(found) else others.joined(dependent)
             if len(found) and search.is_complete(found):
+                found = exchanged(found, others)
                 unclear = sign_margins(found) >= LARGEST_MARGIN
                 if not unclear.any() or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
+                if len(others):
+                    reason = "first-layer weights depend on each other"
+                    raise StageFailed("hyperplanes", reason, number=len(others), limit=0, certain=True)
                 seen = search.looks(found)
                 if (unclear.sum() == 1 or doubted) and (seen[unclear] >= NEARLY_ALL).all():
                     return found  # these have a neuron on either side, as the signs will say
                 doubted = True
-                found = found.chosen(np.arange(len(found)) != int(np.argmin(seen)))  # in the place of a hidden one
+                found = found.without(int(np.argmin(seen)))  # in the place of a hidden one
     count = 0 if found is None else len(found)
     reason = "first-layer neurons that no line shows"
     raise StageFailed("hyperplanes", reason, number=count, limit=count + 1, certain=True)
+
+
+def exchanged(found: FramedHyperplanes, others: FramedHyperplanes) -> FramedHyperplanes:
+    """With others in the place of those that they depend on, as long as more sides become clear by that.
+
+    A neuron of the second layer that reads one of the first alone has a crease parallel to that one's. Of parallel
+    ones the neuron of the first layer is the one with nothing on its inactive side. No queries.
+    """
+    takes_part = 1e-6  # in a sum of normals
+    unclear, tried = _unclear(found), 0
+    while tried < len(others):
+        one, tried = others.only(tried), tried + 1
+        for i in np.flatnonzero(np.abs(one.normals[0] @ np.linalg.pinv(found.normals)) > takes_part):
+            trial = found.without(int(i)).and_also(one)
+            left = _unclear(trial)
+            if left < unclear or (left == unclear and _on_inactive_side(found, int(i), one)):
+                others = others.without(tried - 1).and_also(found.only(int(i)))
+                found, unclear, tried = trial, left, 0
+                break
+    return found
+
+
+def _unclear(planes: FramedHyperplanes) -> int:
+    return int((sign_margins(planes) >= LARGEST_MARGIN).sum())
+
+
+def _on_inactive_side(found: FramedHyperplanes, i: int, one: FramedHyperplanes) -> bool:
+    """True if a hyperplane is parallel to one of those found, and on its inactive side: there nothing may bend."""
+    before, after = side_sizes(found)[i]
+    apart = found.normals[i] @ one.on[0] + found.offsets[i]
+    return found.only(i).and_also(one).parallel() == 1 and bool(apart * (after - before) < 0)
 
 
 def mirrored_hyperplanes(
@@ -305,24 +361,23 @@ class _HyperplaneSearch:
         seen = cross(self.in_frame(planes.frame), on + away, normals, reach, self.noise).critical
         return np.asarray(seen.reshape(-1, LOOKS).sum(axis=1))
 
-    def checked(self, found: FramedHyperplanes) -> FramedHyperplanes:
+    def checked(self, found: FramedHyperplanes) -> tuple[FramedHyperplanes, FramedHyperplanes]:
         """In a frame with room to spare and independent: deeper creases are combinations of first-layer ones.
 
-        Raises StageFailed if more are seen nearly everywhere than there are inputs.
+        Also those left out that are seen at all far points. Raises StageFailed if more are seen nearly everywhere than
+        there are inputs.
         """
         found = self.widened(found)
+        none = np.zeros(len(found), dtype=bool)
         if found.condition < 1 / DEPENDENT:
-            return found
+            return found, found.chosen(none)
         seen = self.looks(found)
-        everywhere = int((seen >= NEARLY_ALL).sum())
+        everywhere = int((seen >= NEARLY_ALL).sum()) - found.parallel()
         if everywhere > self.oracle.dim:
             reason = "more first-layer neurons than inputs: the first layer cannot be inverted"
             raise StageFailed("hyperplanes", reason, number=everywhere, limit=self.oracle.dim, certain=True)
         independent = found.independent(np.argsort(-seen, kind="stable"), DEPENDENT)
-        if seen[~independent].max(initial=0) == LOOKS:
-            reason = "first-layer weights depend on each other"
-            raise StageFailed("hyperplanes", reason, number=1 / found.condition, limit=DEPENDENT, certain=True)
-        return found.chosen(independent)
+        return found.chosen(independent), found.chosen(~independent & (seen == LOOKS))
 
     def widened(self, found: FramedHyperplanes) -> FramedHyperplanes:
         """More directions while the hyperplanes fill the frame: the gradients are continued along them."""

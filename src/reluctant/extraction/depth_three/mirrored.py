@@ -1,9 +1,9 @@
 """Mirrored pairs of depth three: two first-layer neurons on one hyperplane, one to each side of it.
 
-One of them is always on, so their hidden values (y, y') have y = 0 or y' = 0. The layers above are a network of one
-hidden layer on either orthant. A neuron of the second layer bends both: its weights of the other first-layer neurons and
-its outputs are the same, and only the weight of the pair differs. So the second orthant adds one column. A neuron that
-does not bend one of them is linear there, with all others that are: that part is fitted to the answers, without queries.
+One of them is always on, so their hidden values (y, y') have y = 0 or y' = 0, and the layers above are a network of
+one hidden layer on either orthant. A neuron of the second layer bends both: its outputs and its weights of the other
+neurons are the same, and only the weight of the pair differs. So the second orthant adds one column. A neuron that does
+not bend one of them is linear there, with all others that are: that part is fitted to the answers, without queries.
 """
 
 from __future__ import annotations
