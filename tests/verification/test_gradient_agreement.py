@@ -37,7 +37,8 @@ def with_rare_neuron():
 def test_the_network_itself_agrees_in_its_gradients():
     network = planted((20, 10, 5, 2), 0)
     found = compared(network, network, on_lines=16, sparse=16)
-    assert found.ok and found.slope_error == 0 == found.to_dict()["slope_error"]
+    assert found.ok
+    assert found.slope_error == 0 == found.to_dict()["slope_error"]
     assert "Gradients differ by" in str(found)
     assert "on creases" not in {group.name for group in found.groups}
 
@@ -53,7 +54,9 @@ def test_gradients_of_another_function_are_an_error_of_the_network():
     other = planted((10, 6, 4, 1), 3)
     with open_oracle(network, gradients=other.gradients, dim=10) as oracle:
         found = examine(oracle, network, np.random.default_rng(0), tol=1e-8, points=4, gradients=True)
-    assert not found.ok and found.max_error == 0 and found.slope_error > 0.1
+    assert not found.ok
+    assert found.max_error == 0
+    assert found.slope_error > 0.1
     assert found.counterexamples is not None
 
 
@@ -61,5 +64,7 @@ def test_parts_of_the_first_layer_are_on_and_the_rest_is_off():
     network = planted((12, 8, 3, 1), 0)
     rows = sparse_points(network, 200, np.random.default_rng(0))
     share = network.patterns(rows)[0].mean(axis=1)
-    assert share.min() == 1 / 8 and share.max() > 0.7 and np.median(share) < 0.5
+    assert share.min() == 1 / 8
+    assert share.max() > 0.7
+    assert np.median(share) < 0.5
     assert not len(sparse_points(planted((4, 8, 3, 1), 0), 10, np.random.default_rng(0)))

@@ -71,8 +71,8 @@ class Verification:
     confidence.
     inside: the box of the comparison, if probabilities saturate elsewhere. at_use: the comparison at typical inputs
     outside it; only_inside: it alone failed. undecided: errors are within a noise that is too large to decide.
-    counterexamples: the rows with the largest errors, where it is not `ok`. slope_error: the largest error of a gradient,
-    of the largest gradient, where the target answers them.
+    counterexamples: the rows with the largest errors, where it is not `ok`. slope_error: the largest error of a
+    gradient, of the largest gradient, where the target answers them.
     """
 
     ok: bool
@@ -255,8 +255,8 @@ def examine(
     held_out: rows on creases with their answers, asked before, in place of new points there. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
-    alone: most points where one unit of the first layer is on alone. sparse: points where some of them are. gradients: compare those that the target answers,
-    too, at points beside creases in place of points on them.
+    alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
+    gradients: compare those that the target answers, too, at points beside creases in place of points on them.
     most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
     link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
     asked.
@@ -268,7 +268,8 @@ def examine(
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, alone=alone, sparse=sparse, creases=held_out is None, on_creases=not gradients,
+                on_lines=on_lines, far=far, alone=alone, sparse=sparse,
+                creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip

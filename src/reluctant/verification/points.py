@@ -70,9 +70,9 @@ def comparison_points(
 
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
     on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. alone: at most so
-    many where one unit of the first layer is on alone. sparse: where some of them are on, far out. creases: False where others were asked on the creases before.
-    on_creases: False where points beside them do: there gradients have one value. extremes: False where answers saturate at them. samples: rows of the kind
-    the target is for.
+    many where one unit of the first layer is on alone. sparse: where some of them are on. creases: False where others
+    were asked on the creases before. on_creases: False where points beside them are enough, since gradients have two
+    values on a crease. extremes: False where answers saturate at them. samples: rows of the kind the target is for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
     drawn = zip(SCALES, counts, strict=True)
@@ -400,12 +400,10 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
 def sparse_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
     """So many points (n, d) where a random part of the first layer, one unit to all, is on and the others are off.
 
-    Values of units that are on are spread over some orders of magnitude. No point for first layers wider than the input.
+    Values of units that are on are spread over orders of magnitude. No point for first layers wider than the input.
     """
-    spread, off = (
-        1.5,
-        (0.05, 1.0),
-    )  # of the logarithm of a value; of the values of units that are off; in their own size
+    spread = 1.5  # of the logarithm of a value that is on
+    off = 0.05, 1.0  # of a value that is off, in its own size
     w, b, width = network.weights[0], network.biases[0], network.widths[1]
     lengths = np.linalg.norm(w, axis=1)
     if not count or network.depth == 1 or width > network.dim or not lengths.all():
