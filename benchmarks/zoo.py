@@ -362,17 +362,11 @@ def enter_heads() -> None:
     def _(_: ExitStack) -> Subject:
         import torch
 
-        class Maxout(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.first, self.last = torch.nn.Linear(10, 12), torch.nn.Linear(6, 1)
-
-            def forward(self, x: Any) -> Any:
-                return self.last(self.first(x).reshape(-1, 6, 2).amax(dim=2))
-
+        pairs = torch.nn.Unflatten(1, (6, 2)), torch.nn.AdaptiveMaxPool1d(1), torch.nn.Flatten()
+        module = torch.nn.Sequential(torch.nn.Linear(10, 12), *pairs, torch.nn.Linear(6, 1)).double()
         data = scaled("diabetes")
         answers = (data.answers - data.answers.mean()) / data.answers.std()
-        module = trained(Maxout().double(), data.rows, torch.tensor(answers[:, None]), torch.nn.functional.mse_loss)
+        trained(module, data.rows, torch.tensor(answers[:, None]), torch.nn.functional.mse_loss)
         return Subject(module, asked(module, True), data, options={"dim": 10})
 
     for double, pooled in ((True, False), (False, False), (False, True)):
