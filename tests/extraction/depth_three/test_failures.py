@@ -84,9 +84,9 @@ def test_phantom_dimension_is_seen_by_the_gap_of_singular_values() -> None:
     phantom = found.normals[0] + found.normals[1]
     phantom /= np.linalg.norm(phantom)
     one = found.chosen(np.arange(len(found)) == 0)
-    more = found._and(replace(one, normals=phantom[None], offsets=-(phantom * one.on).sum(axis=1)))
+    more = found.and_also(replace(one, normals=phantom[None], offsets=-(phantom * one.on).sum(axis=1)))
     assert found.condition < 1e3 < 1 / DEPENDENT < more.condition
-    kept = hyperplanes._HyperplaneSearch(oracle, noise, rng).checked(more)
+    kept, _ = hyperplanes._HyperplaneSearch(oracle, noise, rng).checked(more)
     np.testing.assert_array_equal(kept.normals, found.normals)
 
 

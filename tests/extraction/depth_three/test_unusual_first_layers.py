@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
-from tests.sweeps import sweep
 
 
 def largest_error(found: ReLUNetwork, true: ReLUNetwork) -> float:

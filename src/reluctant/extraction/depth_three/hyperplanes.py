@@ -212,8 +212,8 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 if not unclear.any() or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
                 if len(others):
-                    reason = "first-layer weights depend on each other"
-                    raise StageFailed("hyperplanes", reason, number=len(others), limit=0, certain=True)
+                    reason, smallest = "first-layer weights depend on each other", 1 / found.and_also(others).condition
+                    raise StageFailed("hyperplanes", reason, number=smallest, limit=DEPENDENT, certain=True)
                 seen = search.looks(found)
                 if (unclear.sum() == 1 or doubted) and (seen[unclear] >= NEARLY_ALL).all():
                     return found  # these have a neuron on either side, as the signs will say
