@@ -193,6 +193,7 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     Cost: about 15 rows for each crease of a line, and two gradients in the subspace for each hyperplane.
     """
     most_lines, generous = 24, 3  # after so many lines neurons that are hard to see are looked for too
+    blind_lines = 6  # without any neuron: lines that cost much show nothing later either
     if oracle.dim < 2:
         raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2, certain=True)
     search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
@@ -202,6 +203,8 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
             line = search.first_line() if found is None else search.next_line(found)
             creases = line.first(generous=looked >= generous)
             if found is None and not len(creases):
+                if looked == blind_lines:
+                    break
                 continue
             found = search.add(search.room_for(line) if found is None else found, line, creases)
             found, dependent = search.checked(found)
