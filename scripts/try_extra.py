@@ -61,14 +61,19 @@ def http() -> None:
 def dask() -> None:
     from distributed import Client
 
-    with Client(processes=False, dashboard_address=None, n_workers=1) as client:
+    client = Client(processes=False, dashboard_address=None, n_workers=1)  # type: ignore[no-untyped-call]
+    with client:
         assert rl.open_oracle(NETWORK, engine=client).query(ROWS).shape == (2, 1)
 
 
 def testing() -> None:
     from reluctant.testing.contract import OracleContract
 
-    assert OracleContract
+    class TestNetwork(OracleContract):
+        def make_oracle(self) -> rl.Oracle:
+            return rl.open_oracle(NETWORK)
+
+    assert TestNetwork().make_oracle().query(ROWS).shape == (2, 1)
 
 
 USES: dict[str, Callable[[], None]] = {
