@@ -196,12 +196,19 @@ class Attempt:
     limit: float | None = None
     raised: str = ""
 
+    def __str__(self) -> str:
+        why = "" if self.number is None or self.limit is None else f" ({self.number:.2g}, limit {self.limit:.2g})"
+        return f"{self.method}: {self.rows} rows, ended in stage {self.stage or 'start'}{why}"
+
 
 @dataclass
 class Attempts:
     """What was tried, in order."""
 
     entries: list[Attempt] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.entries))
 
     @contextmanager
     def entry(self, method: Method, run: Run[Any]) -> Iterator[None]:
@@ -578,6 +585,7 @@ class Extraction:
     def checked_network(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The candidate of one run of a method, the right way round, held against the target."""
         candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
+        _check_given(candidate, place.oracle)
         if candidate.verification is not None:
             return CheckedNetwork(candidate.network, candidate, candidate.verification)
         network = orient(candidate.network, arrays=place.oracle.arrays)
@@ -676,6 +684,20 @@ class Extraction:
             evidence.setdefault("reason", why)
         views = {f"{stage} search": view for stage, view in self.run.oracle.ledger.views.items()}
         return self.run.result(outcome, network, views)
+
+
+def _check_given(candidate: object, oracle: Counting) -> None:
+    """Refuse what a user's own method cannot mean, by name."""
+    if not isinstance(candidate, Candidate):
+        raise InvalidInput.about(
+            "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
+        )
+    widths = candidate.network.widths
+    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
+        raise InvalidInput.about(
+            "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
+            expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
+        )  # fmt: skip
 
 
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are

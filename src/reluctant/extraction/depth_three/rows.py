@@ -4,9 +4,9 @@ Where one neuron alone is active the gradient is a multiple of its weights, what
 steps. Points with every neuron in a given state come from least distance programming, without queries. A neuron
 that is not seen alone is crossed with others switched on, far inside their states, and measured on both sides of
 its hyperplane: the gradients differ by its row. Rows that other neurons add to one gradient are known from the
-subspace and subtracted. At the end weak rows are measured again where the whole network shows them best: of many
-random states of the other neurons the one over whose steps this neuron is seen best, with the same second-layer
-neurons active on both sides of its hyperplane.
+subspace and subtracted. At the end weak rows are measured again where the whole network shows them best. That is the
+state of the other neurons, of many random ones, whose steps show this neuron best. The same second-layer neurons must
+be active on both sides of its hyperplane.
 """
 
 from __future__ import annotations
