@@ -73,7 +73,7 @@ def joined_sides(
 ) -> ReLUNetwork:
     """The layers above `layer.with_pairs()`: `top` above the first neurons of all pairs, `others` with one turned.
 
-    What is linear is fitted to answers (n, m) at input rows (n, d).
+    The linear part is fitted to answers (n, m) at input rows (n, d).
     """
     whole = SecondLayer.of(top)
     for neuron, other in zip(layer.mirrored, others, strict=True):
