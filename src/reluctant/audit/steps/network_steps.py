@@ -186,7 +186,7 @@ def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[
         raise Skip("file-differs")
     if known.apart:  # its values have a scale of their own
         near, neurons = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0
-        compared = {"neurons_found": near, "neurons": neurons, "all_layers": False}
+        compared: dict[str, Any] = {"neurons_found": near, "neurons": neurons, "all_layers": False}
         compared |= {"largest_error": None, "largest_weight_error": None}
     else:
         compared = _beside(found, true, seed, whole=known.copy is not None)

@@ -42,7 +42,7 @@ from reluctant.verification.label_check import check_labels
 
 TWO = 2  # labels
 FLATS = 2  # in which one hidden layer is looked for before several are
-FEWEST_INPUTS = 5  # of a flat in which bends that lie on one hyperplane are told from others
+FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
 OFFSETS = ((1e-9, 32.0), (1e-6, 64.0), (4e-12, 1.0))  # fine, coarse, exact: of a typical input; and in resolutions
@@ -109,7 +109,7 @@ class FromLabels(Method):
         self, labels: Counting, space: Flat, seen: FirstLabels, noise: DistanceNoise, rng: np.random.Generator,
         keep: Callable[[ReLUNetwork], None],
     ) -> Candidate:  # fmt: skip
-        """A network of more hidden layers: the first, and what is above it on the orthant of its hidden values."""
+        """A network of more hidden layers: the first, and those above it on the orthant of its hidden values."""
         with labels.stage("layer"):
             layer = LayerSearch.of(space).run(seen.flat(space, min(LAYER_FLAT, labels.dim)))
         known = first_layer_alone(layer, 1)

@@ -25,7 +25,7 @@ from reluctant.oracles.ledger import check_time
 
 FEW_CUT = 0.7  # of a crease's bends: facets that it may cut
 STRAIGHT = 1e-3  # of a typical input: points farther from a crease lie on one side of it
-ALL_STRAIGHT, ENOUGH = 0.95, 100  # of the bends on straight creases: the target has one hidden layer; bends
+ALL_STRAIGHT, ENOUGH = 0.95, 60  # of the bends on straight creases: the target has one hidden layer; bends
 FEWEST = 3  # bends of a crease that runs straight across others
 LAYER_FLAT = 6  # dimensions
 WORST_CONDITION = 1e6  # of the weights: beyond, one of them is a sum of others
@@ -67,12 +67,12 @@ class LayerSearch:
         raise StageFailed("creases", "normals that no first layer explains", number=missing[worst], limit=OUTSIDE)
 
     def probed(self) -> Facets:
-        """Facets at random places of the whole space. Cost: about 25·d rows each."""
-        walks = Walks.none(self.space)
-        walks.starts(walks.crossings_between(self.space.draw(4 * PROBES), self.space.draw(4 * PROBES))[:PROBES])
-        if not len(walks.facets):
+        """Facets at random places of the whole space. Cost: about 45·d rows each."""
+        places = self.space.draw(4 * PROBES), self.space.draw(4 * PROBES)
+        numbers = self.add(Walks.none(self.space).crossings_between(*places)[:PROBES])
+        if (numbers < 0).all():
             raise StageFailed("creases", "no flat facet", number=0, limit=PROBES)
-        return walks.facets
+        return self.facets[numbers[numbers >= 0]]
 
     def flat_through(self, point: FloatArray, directions: FloatArray) -> Flat:
         """A flat through a boundary point, with these directions (2, d) in it."""
@@ -137,7 +137,7 @@ class LayerFlat:
             np.concatenate([known.points, found.points]), np.concatenate([known.sides, found.sides])
         )
 
-    def known(self, creases: Creases, crease: int) -> bool:
+    def known(self, creases: Creases, crease: np.intp) -> bool:
         """Whether a crease of the flat is one of the whole space that is known already."""
         alike, flat, known = 1e-3, self.walks.flat, self.search.creases()
         if not len(known.offsets):
