@@ -2,7 +2,8 @@
 
     python -m benchmarks wide                                       120 seconds on 2 processes, from seed 1,000,000
     WIDE_SECONDS=600 WIDE_PROCESSES=16 WIDE_FIRST=2000000 python -m benchmarks wide
-    python -m benchmarks.wide --seconds 600 --processes 16 --first 2000000 [--most 1000] [--each 100] [--out FILE]
+    python -m benchmarks.wide --seconds 600 --processes 16 --first 2000000 [--most 1000] [--each 100] [--layers 3]
+        [--out FILE]
 
 The second form needs numpy and scipy alone and starts at once. A seed draws one network, as
 `reluctant.testing.assortment` describes it: one to three hidden layers, twelve kinds of weights, five of biases,
@@ -190,6 +191,8 @@ def noted(found: Sequence[Facts]) -> Iterator[str]:
             yield f"{name:<9}seed {each['seed']}  {each['shape']}  {kinds}  {error}"
     ends = Counter(each["outcome"].split(":")[0] for each in found)
     yield "ends: " + ", ".join(f"{name} {count}" for name, count in ends.most_common())
+    last = Counter(each["failures"][-1].split(",")[0] for each in found if not each["ok"] and each.get("failures"))
+    yield from (f"refused at the last by {name}: {count}" for name, count in last.most_common())
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -199,6 +202,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     for name, value in preset.items():
         kind = type(value)
         parser.add_argument(f"--{name}", type=kind, default=kind(os.environ.get(f"WIDE_{name.upper()}", value)))
+    layers = os.environ.get("WIDE_LAYERS")
+    parser.add_argument("--layers", type=int, choices=(1, 2, 3), default=layers, help="only so many hidden layers")
     parser.add_argument("--out", type=Path, default=os.environ.get("WIDE_OUT"), help="JSON lines, one a network")
     return parser.parse_args(given)
 
@@ -207,7 +212,8 @@ def main(given: Sequence[str] = ()) -> None:
     asked = arguments(given)
     if asked.first + asked.most > LAST_SEED:
         asked.most = max(0, LAST_SEED - asked.first)
-    seeds, found = iter(range(asked.first, asked.first + asked.most)), []
+    drawn, found = range(asked.first, asked.first + asked.most), []
+    seeds = (seed for seed in drawn if asked.layers in (None, specimen(seed).hidden_layers))
     for facts in sweep(seeds, asked.seconds, asked.processes, asked.each):
         found.append(facts)
         if asked.out is not None:
