@@ -187,8 +187,8 @@ class Completion:
         error: deviation of an answer, of the spread of the answers, that no rounding in the layers explains.
     """
 
-    points: int = 5000
-    share: float = 0.5
+    points: int = 2000
+    share: float = 0.25
     again: float = 0.25
     rounds: int = 12
     error: float = 1e-6

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.any_depth.cell_test import fills_cell, straight_in_cell
+from reluctant.extraction.any_depth.cell_test import Cells, fills_cell, straight_in_cell
 from reluctant.extraction.any_depth.crease_equations import (
     Crease,
     IncomingWeights,
@@ -25,7 +25,7 @@ from reluctant.extraction.any_depth.crease_equations import (
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease, goes_straight_on, is_there
+from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease, goes_straight_on, is_there, places_of
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
@@ -57,6 +57,11 @@ def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease, seen_s
     if incoming.residual < largest_residual and line_score(store, known, incoming).share() >= seen_share:
         return Neuron(crease, incoming)
     return None
+
+
+def off_at(neuron: Neuron, points: FloatArray) -> float:
+    """Distance at which most of these points lie from the hyperplane of a neuron of the first layer."""
+    return float(np.median(np.abs(neuron.incoming.values(points)))) if len(points) else np.inf
 
 
 def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neuron, least: float) -> bool:
@@ -103,6 +108,8 @@ class LayerLimits:
         repairs: how often a layer that fails is looked for again, after a look at the layers below.
         repair_lines: random lines for that look.
         reentries: how often all layers are gone through again after new lines.
+        sharp: distance of a hyperplane of the first layer from kinks it passes, relative, from which on it is measured
+            at more places.
         seen_share: share of a neuron's crossings of lines that must be kinks. Few neurons hide behind others; more
             often a crease of a deeper layer goes straight on for long.
     """
@@ -116,6 +123,7 @@ class LayerLimits:
     repairs: int = 2
     repair_lines: int = 4
     reentries: int = 3
+    sharp: float = 1e-11
     seen_share: float = 0.95
 
     def __post_init__(self) -> None:
@@ -146,6 +154,21 @@ class LayerSearch:
                 self.settle_sides(final=True)  # a mirrored neuron may be why, and then there are more to find
         self.settle_sides(final=True)
         self.let_go_deeper()
+        self.sharpen()
+
+    def sharpen(self) -> None:
+        """Solve every neuron with all stored kinks that it passes; for the first layer with more points where it lacks digits.
+
+        Layers above are known as well as those below them. Cost: none, or 4 rows an input and neuron of the first layer.
+        """
+        for k, neuron in enumerate(self.neurons):
+            passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
+            crease = neuron.crease.with_points(passed)
+            if not self.known.layers and off_at(neuron, passed) > self.limits.sharp * self.store.scale:
+                crease = crease.with_points(places_of(self.asker, crease, self.store.dim + 2))
+            again = self.accepted(crease)
+            if again is not None and again.incoming.open.shape[1] <= neuron.incoming.open.shape[1]:
+                self.neurons[k] = neuron.again(again)
 
     def patience(self) -> int:
         """How many times as many lines are worth it: more where most lines do not show hyperplanes that they cross."""
@@ -199,7 +222,7 @@ class LayerSearch:
         while fruitless < self.limits.fruitless and len(batch := self.next_batch()) and not self.at_odds():
             found = len(self.neurons)
             self.tried.update(batch.tolist())
-            straight = batch[straight_in_cell(self.asker, self.store, self.known, batch)]
+            straight = batch[straight_in_cell(self.asker, self.store, self.cells(), batch)]
             if not self.known.layers:
                 self.store.measure(straight)
             self.close()
@@ -248,7 +271,7 @@ class LayerSearch:
     def try_kink(self, kink: int) -> None:
         """Follow the crease of a kink; keep it if it is a neuron of this layer."""
         normal = self.store.normal(kink)
-        if normal is None or not fills_cell(self.asker, self.known, self.store.kinks.point[kink], normal[0]):
+        if normal is None or not fills_cell(self.asker, self.cells(), self.store.kinks.point[kink], normal[0]):
             return
         self.count_one()
         start = Crease(self.store.kinks.point[kink][None], *normal)
@@ -259,6 +282,14 @@ class LayerSearch:
         if neuron is not None and is_confirmed(self.asker, self.store, self.known, neuron, self.limits.seen_share):
             self.add(neuron)
             self.settle_sides()
+
+    def cells(self) -> Cells:
+        """The cells of the layers below, and the neurons that are known well."""
+        sure = [neuron.incoming for neuron in self.neurons if neuron.incoming.closed]
+        if not sure:
+            return Cells(self.known, self.known)
+        rows, biases = np.array([each.weights for each in sure]), np.array([each.bias for each in sure])
+        return Cells(self.known, self.known.extended(Layer.of(rows, biases)))
 
     def count_one(self) -> None:
         """One crease more is followed; too many of them are a sign that layers are too many, or too wide."""
