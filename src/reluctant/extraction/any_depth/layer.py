@@ -157,9 +157,9 @@ class LayerSearch:
         self.sharpen()
 
     def sharpen(self) -> None:
-        """Solve every neuron with all stored kinks that it passes; for the first layer with more points where it lacks digits.
+        """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
 
-        Layers above are known as well as those below them. Cost: none, or 4 rows an input and neuron of the first layer.
+        Cost: none; for neurons of the first layer that lack digits 4 rows an input.
         """
         for k, neuron in enumerate(self.neurons):
             passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
