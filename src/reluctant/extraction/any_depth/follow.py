@@ -3,8 +3,7 @@
 Walks go over the part of the crease that is already known, without queries, to its walls: hinges behind which it
 bends by one unknown number. That number is found on a short line close behind the hinge and parallel to it, short
 compared with the distance of other creases and long compared with any likely bend. It is believed when the crease
-it predicts is there, farther away. A neuron that few lines cross is looked for all over the part of its crease that
-is determined.
+it predicts is there, farther away.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from reluctant.extraction.any_depth.crease_equations import Crease, IncomingWeights, solve_crease
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
-from reluctant.extraction.any_depth.kinks import Asker, CreaseSeen
+from reluctant.extraction.any_depth.kinks import Asker
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -379,46 +378,3 @@ def _roomiest_walls(walls: Walls, failed: IntArray, most: int) -> Walls:
     order = np.argsort(-walls.clearance())
     _, first = np.unique(walls.hinge[order], return_index=True)
     return walls.chosen(order[np.sort(first)][:most])
-
-
-def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> bool:
-    """Look at random places of the predicted crease. Cost: 32 rows."""
-    looked_at = 8
-    steps_to_places = 20  # of the walks that lead there
-    present_share = 0.7  # share of the places that show anything at all
-    place_room = 0.1  # of the distance to the next hinge
-    starts = incoming.sure_points(known, crease)
-    if not len(starts):
-        return False
-    chosen = starts[asker.rng.integers(len(starts), size=looked_at)]
-    _, places = find_walls(known, incoming, chosen, steps_to_places, asker.scale, asker.rng)
-    around = known.around(places)
-    normals = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1)
-    seen = asker.test(places, normals, place_room * room)
-    return bool(seen.found.sum() >= max(present_share * (~seen.constant).sum(), 1))
-
-
-def goes_straight_on(asker: Asker, crease: Crease, least: float) -> bool:
-    """Look at random places of the hyperplane through a crease; `least` share must show it. Cost: 48 rows."""
-    looked_at = 12
-    _, seen = _seen_on_hyperplane(asker, crease, looked_at)
-    visible = int((~seen.constant).sum())
-    return bool(seen.found.sum() >= least * visible - 1)
-
-
-def places_of(asker: Asker, crease: Crease, count: int) -> FloatArray:
-    """Points (n, d), no more than `count`, of the hyperplane through a crease, far apart. Cost: 4 rows each."""
-    far = 3.0  # times a typical input
-    points, seen = _seen_on_hyperplane(asker, crease, count, far)
-    return np.asarray(points + seen.position[:, None] * crease.normal)[seen.found]
-
-
-def _seen_on_hyperplane(asker: Asker, crease: Crease, count: int, spread: float = 1.0) -> tuple[FloatArray, CreaseSeen]:
-    """Random places (count, d) of the hyperplane through a crease, and what shows across it there."""
-    room = 1e-3  # of the scale
-    points = spread * asker.scale / np.sqrt(len(crease.normal)) * asker.rng.standard_normal((count, len(crease.normal)))
-    points -= np.outer((points - crease.points[0]) @ crease.normal, crease.normal)
-    return points, asker.test(points, np.repeat(crease.normal[None], count, axis=0), np.full(count, room * asker.scale))

@@ -25,8 +25,9 @@ from reluctant.extraction.any_depth.crease_equations import (
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease, goes_straight_on, is_there, places_of
+from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
+from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -153,8 +154,8 @@ class LayerSearch:
             if self.at_odds():
                 self.settle_sides(final=True)  # a mirrored neuron may be why, and then there are more to find
         self.settle_sides(final=True)
-        self.let_go_deeper()
         self.sharpen()
+        self.let_go_deeper()
 
     def sharpen(self) -> None:
         """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
@@ -283,9 +284,9 @@ class LayerSearch:
             self.add(neuron)
             self.settle_sides()
 
-    def cells(self) -> Cells:
-        """The cells of the layers below, and the neurons that are known well."""
-        sure = [neuron.incoming for neuron in self.neurons if neuron.incoming.closed]
+    def cells(self, besides: Neuron | None = None) -> Cells:
+        """The cells of the layers below, and the neurons that are known well, but one."""
+        sure = [neuron.incoming for neuron in self.neurons if neuron.incoming.closed and neuron is not besides]
         if not sure:
             return Cells(self.known, self.known)
         rows, biases = np.array([each.weights for each in sure]), np.array([each.bias for each in sure])
@@ -412,7 +413,12 @@ class LayerSearch:
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
         for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
-            if neuron.incoming.closed if self.known.layers else hits[id(neuron)] >= on_most:
+            if self.known.layers and neuron.incoming.closed:
+                so_far = self.cells(besides=neuron).so_far
+                if ends_at(self.asker, self.known, neuron.crease, neuron.incoming, so_far):
+                    self.neurons = [other for other in self.neurons if other is not neuron]
+                continue
+            if not self.known.layers and hits[id(neuron)] >= on_most:
                 continue
             surer = [n for n in self.neurons if n.incoming.closed and hits[id(n)] > hits[id(neuron)]]
             if surer and self.bends_at(surer, neuron):
