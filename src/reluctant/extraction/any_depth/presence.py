@@ -11,7 +11,7 @@ import numpy as np
 
 from reluctant.extraction.any_depth.crease_equations import Crease, IncomingWeights
 from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.extraction.any_depth.follow import find_walls
+from reluctant.extraction.any_depth.follow import find_walls, tangents
 from reluctant.extraction.any_depth.kinks import Asker, CreaseSeen
 from reluctant.numerics import FloatArray
 
@@ -34,45 +34,58 @@ def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: Incomin
 def ends_at(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights, so_far: KnownLayers) -> bool:
     """True if the crease is not there behind some neuron of its own layer that its points have never crossed.
 
-    so_far: the layers below, and on top of them other neurons of this one. Cost: 16 rows for each such neuron.
+    so_far: the layers below, and on top of them other neurons of this one. It is looked for just behind that neuron,
+    next to points of it: farther on, units that are off may hide it. Cost: 16 rows for each such neuron.
     """
-    walks, looked_at = 48, 4
+    looked_at = 4
     absent_share = 0.3  # of the places that show anything: a crease that so few of them show is not there
-    own = slice(known.hinge_count, None)
-    seen_on = so_far.patterns(crease.points)[:, own]
-    one_sided = np.flatnonzero(seen_on.all(axis=0) | ~seen_on.any(axis=0))
-    starts = incoming.sure_points(known, crease)
-    if not len(one_sided) or not len(starts):
-        return False
-    chosen = starts[asker.rng.integers(len(starts), size=walks)]
-    ways = [chosen]
-    for _ in range(STEPS_TO_PLACES):
-        ways.append(find_walls(known, incoming, ways[-1], 1, asker.scale, asker.rng)[1])
-    places = np.concatenate(ways)
-    beyond = so_far.patterns(places)[:, own] != seen_on[0]
-    for other in one_sided:
-        there = np.flatnonzero(beyond[:, other])
-        if len(there) < looked_at:
-            continue
-        seen = _seen_at(asker, so_far, incoming, places[asker.rng.choice(there, looked_at, replace=False)], known)
+    points = incoming.sure_points(known, crease)
+    own = np.arange(known.hinge_count, so_far.hinge_count)
+    on = so_far.patterns(points)[:, own]
+    for other in own[on.all(axis=0) | ~on.any(axis=0)]:
+        places = _places_behind(known, incoming, so_far, int(other), points)[:looked_at]
+        seen = _seen_at(asker, known, incoming, places, so_far)
         visible = int((~seen.constant).sum())
         if visible > looked_at / 2 and seen.found.sum() <= absent_share * visible:
             return True
     return False
 
 
-def _seen_at(
-    asker: Asker, hinges: KnownLayers, incoming: IncomingWeights, places: FloatArray, known: KnownLayers | None = None
-) -> CreaseSeen:
-    """What shows across a predicted crease at places on it, closer than the next of the hinges."""
-    place_room = 0.1  # of the distance to the next hinge
-    below = hinges if known is None else known
-    around = below.around(places)
-    normals = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    around = hinges.around(places)
+def _places_behind(
+    known: KnownLayers, incoming: IncomingWeights, so_far: KnownLayers, hinge: int, points: FloatArray
+) -> FloatArray:
+    """Places (n, d) of the predicted crease just behind a hinge, in the cells of these points of it, nearest first."""
+    behind = 0.4  # of the way from one hinge to the next
+    around = so_far.around(points)
+    towards = around.hinge_gradients(np.full(len(points), hinge)) * -np.sign(around.values[:, [hinge]])
     with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1)
+        along = tangents(towards, _normals(known, incoming, points))
+        reach = -around.values / around.hinge_slopes(along)
+    reach = np.where(np.isfinite(reach) & (reach > 0), reach, np.inf)
+    clear = np.isfinite(reach[:, hinge]) & (reach[:, hinge] < reach[:, : known.hinge_count].min(axis=1, initial=np.inf))
+    points, along, reach = points[clear], along[clear], reach[clear]
+    first = reach[:, hinge]
+    second = np.where(reach > first[:, None], reach, 2 * first[:, None]).min(axis=1)
+    nearest = np.argsort(first)
+    return np.asarray(points + (first + behind * (second - first))[:, None] * along)[nearest]
+
+
+def _normals(known: KnownLayers, incoming: IncomingWeights, places: FloatArray) -> FloatArray:
+    """Unit normals (n, d) of a predicted crease."""
+    around = known.around(places)
+    normals = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
+    return np.asarray(normals / np.linalg.norm(normals, axis=1, keepdims=True))
+
+
+def _seen_at(
+    asker: Asker, known: KnownLayers, incoming: IncomingWeights, places: FloatArray, so_far: KnownLayers | None = None
+) -> CreaseSeen:
+    """What shows across a predicted crease at places on it, closer than the next hinge."""
+    place_room = 0.1  # of the distance to the next hinge
+    normals = _normals(known, incoming, places)
+    around = (so_far or known).around(places)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1, initial=np.inf)
     return asker.test(places, normals, place_room * room)
 
 
