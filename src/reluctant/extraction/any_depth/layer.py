@@ -160,11 +160,12 @@ class LayerSearch:
                 self.store.scan_random(1)
                 self.review()
             quiet = 0 if self.try_all() else quiet + 1
-            if self.at_odds():
-                self.settle_sides(final=True)  # a mirrored neuron may be why, and then there are more to find
-        self.settle_sides(final=True)
+            if self.at_odds():  # for one that is none, or a mirrored one: then there are more to find
+                self.let_go_deeper()
+                self.settle_sides(final=True)
         self.sharpen()
         self.let_go_deeper()
+        self.settle_sides(final=True)
 
     def sharpen(self) -> None:
         """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
