@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.deep_few_digits.asked import Asked
+from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.frame_fit import (
     SURPRISE,
     CarriedNoise,
