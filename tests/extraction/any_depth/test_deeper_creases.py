@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from layers_known import crease_of, crease_points, crease_through, known_part, search_tools
+from layers_known import crease_points, crease_through, known_part, search_tools
 
 import reluctant as rl
 from reluctant.extraction.any_depth.crease_equations import solve_crease
@@ -32,3 +32,12 @@ def test_a_crease_goes_on_behind_neurons_of_its_own_layer() -> None:
     beside = crease_through(DEEP, 1, 0, points[DEEP.preactivations(points)[1][:, 1] < 0])
     incoming = solve_crease(known_part(DEEP, 1), beside)
     assert not ends_at(asker, known_part(DEEP, 1), beside, incoming, known_part(DEEP, 2))
+
+
+def test_layers_keep_their_digits_where_answers_have_few() -> None:
+    plain = planted((10, 8, 7, 6, 3), 2, bias=0.1)
+    small = [*plain.weights[:-1], 1e-6 * plain.weights[-1]]  # beside constants of 0.1, eleven digits are left
+    true = ReLUNetwork(small, [*plain.biases[:-1], np.array([0.1, -0.1, 0.12])])
+    result = rl.extract(true, rl.AnyDepth(), rng=0, attempts=1)
+    assert result.ok, result.evidence["failures"]
+    assert result.queries <= 15_000
