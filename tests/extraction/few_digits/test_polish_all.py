@@ -70,6 +70,7 @@ def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affin
     assert np.median(np.abs(change / small - forward)) < 1e-3 * np.abs(forward).max()
 
 
+@pytest.mark.slow
 def test_many_parameters_are_polished_with_random_inputs_alone() -> None:
     target, true = in_float32(planted((20, 8, 1), 7, bias=0.5))
     result = rl.extract(rl.open_oracle(target, dim=20), rl.FewDigits(many_parameters=100), rng=3)
