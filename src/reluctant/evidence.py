@@ -20,6 +20,7 @@ from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
 from reluctant.learning.student import Training
 from reluctant.learning.student_losses import HeldOutError
+from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import Notes
 from reluctant.oracles import Kind
 from reluctant.oracles.input_units import Box
@@ -39,8 +40,9 @@ class Measured:
     """What a run measured; None where it did not measure that.
 
     inside: the box that it stayed in. clipped: the range that inputs seem to be clipped to. to_accuracy: it was to
-    reach a given error. from_labels: it used labels alone. above: one output was above its threshold.
-    copy_directions: directions of a span that are known from the copy alone.
+    reach a given error. from_labels: it used labels alone. gradients_refused: what the target gave for gradients was
+    not used. above: one output was above its threshold. copy_directions: directions of a span that are known from the
+    copy alone.
     """
 
     health: Interface | None
@@ -66,6 +68,7 @@ class Measured:
     threshold: float | None
     to_accuracy: bool
     from_labels: bool
+    gradients_refused: bool
     copy_directions: int
 
     @classmethod
@@ -97,6 +100,7 @@ class Measured:
             threshold=evidence.get("threshold"),
             to_accuracy="eps" in evidence,
             from_labels="labels" in evidence,
+            gradients_refused=isinstance(evidence.get("gradients"), Diagnosis),
             copy_directions=int(evidence.get(COPY_DIRECTIONS, 0)),
         )
 

@@ -1,4 +1,4 @@
-"""Gradients on their way through wrappers that change answers: `Rewritten`, and `DividedByInput`.
+"""The face of an adapter that gives gradients, and their way through wrappers: `GradientFace`, `Rewritten`.
 
 A wrapper that changes answers says with `explaining` what becomes of their gradients. An interface that answers input ×
 gradient is divided by its inputs; an input that is 0 says nothing, so a row with zeros is asked a little beside them.
@@ -8,11 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from reluctant.errors import InvalidAnswer
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
+
+
+def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | None) -> FloatArray:
+    """What a function returned beside answers (rows, outputs), as (rows, outputs, dim); NaN where it says nothing."""
+    rows, outputs = answers
+    try:
+        found = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidAnswer(f"gradients: got {type(raw).__name__} ({error}), expected an array of numbers.") from error
+    if found.shape == (rows, outputs, dim):
+        return found
+    if found.shape == (rows, dim) and outputs == 1:
+        return found[:, None]
+    if found.shape == (rows, dim) and output is not None:
+        every = np.full((rows, outputs, dim), np.nan)
+        every[:, output] = found
+        return every
+    one = "" if outputs == 1 else f", or ({rows}, {dim}) of one output that is named"
+    raise InvalidAnswer(
+        f"gradients: got an answer of shape {found.shape} for {rows} rows, expected ({rows}, {outputs}, {dim}){one}. "
+        "The order is rows, outputs, inputs; name one output with output=."
+    )
+
+
+class GradientFace(Wrapper):
+    """What an adapter answers where gradients are asked for: it gives both together, by `with_gradients`."""
+
+    inner: Any
+
+    @property
+    def facts(self) -> Facts:
+        """Those of the adapter, with room for gradients."""
+        inner: Facts = self.inner.facts
+        return replace(inner, outputs=inner.outputs * (1 + inner.dim))
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Ask for both."""
+        found: Explained = self.inner.with_gradients(rows)
+        return found.packed
 
 
 class Rewritten(Wrapper):

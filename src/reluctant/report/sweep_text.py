@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reluctant.audit.facts import CLOSE
-from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSpan, StandsFor, SweepFacts, Trial
+from reluctant.audit.record import (
+    AuditRecord,
+    DefenseRow,
+    FailedDefense,
+    LeakKind,
+    RowSpan,
+    StandsFor,
+    SweepFacts,
+    Trial,
+)
 from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels, defense_words
@@ -43,7 +52,7 @@ def sweep_sentence(sweep: SweepFacts) -> str:
         return f"{_nothing_to_stop(sweep)} {NOT_TRAINED}"
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
-    open_ = f"{_from_labels(sweep)}{open_}"
+    open_ = f"{_from_labels(sweep)}{_explanations(sweep)}{open_}"
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
     if row is None:
         return f"None of the defenses tried is known to stop exact recovery.{open_} {NOT_TRAINED}"
@@ -57,6 +66,28 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     )
 
 
+def owner_actions(record: AuditRecord) -> list[str]:
+    """What the owner can do, in order: stop a copy, delay it, settle open questions, watch the next release."""
+    recovered, sweep, verdict = record.recovered, record.defenses, record.verdict
+    rows = () if sweep is None else sweep.rows
+    row = next((row for row in rows if sweep is not None and row.defense == sweep.cheapest), None)
+    actions: list[str] = []
+    if recovered is not None and row is not None:
+        actions.append(f"Put {defense_words(row.defense)} before the model. {_users(row)}; exact recovery stops.")
+    if recovered is not None:
+        actions.append(
+            f"Allow a user well below {count(recovered.queries)} queries: the copy took so many. Several accounts "
+            "together get past a limit, so count their queries together."
+        )
+        actions.append("Say in your terms that answers must not train or rebuild a model, and keep a log of queries.")
+    if LeakKind.FLIPPABLE in verdict.leaks:
+        actions.append("Check inputs before you act on an answer: a small change flips some decisions.")
+    if verdict.unsettled:
+        actions.append(f"Settle open questions ({', '.join(verdict.unsettled)}): the first screen says what to try.")
+    actions.append("Audit the next release too, and compare both records: reluctant compare-audits OLD NEW.")
+    return actions
+
+
 def _from_labels(sweep: SweepFacts) -> str:
     """What the label alone gives, and how long limits of rate would delay that."""
     rows = [row.rebuilt for row in sweep.rows if row.defense == "labels"]
@@ -67,6 +98,24 @@ def _from_labels(sweep: SweepFacts) -> str:
     return (
         f" The label alone is no defense: {count(labels)} labels gave the whole decision boundary. That takes {slow} at"
         f" one label a second, {fast} at a hundred."
+    )
+
+
+def _explanations(sweep: SweepFacts) -> str:
+    """What gradients save, and which defenses of them take that away; empty where the target answers none."""
+    if sweep.explanations is None:
+        return ""
+    of_gradients = [row for row in sweep.rows if row.defense.startswith("gradient-")]
+    stopping, idle = ([row for row in of_gradients if sweep.takes_saving(row) is stops] for stops in (True, False))
+    named = [
+        f" The difference {verb} with {', '.join(defense_words(row.defense) for row in rows)}."
+        for rows, verb in ((stopping, "is gone"), (idle, "stays"))
+        if rows
+    ]
+    with_them, without = map(count, sweep.explanations)
+    return (
+        f" With explanations a copy takes {with_them} queries, without them {without}.{''.join(named)} No defense of"
+        " gradients stops a copy from values."
     )
 
 

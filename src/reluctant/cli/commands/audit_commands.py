@@ -20,9 +20,11 @@ from reluctant.audit.budget import BUDGET, SECONDS
 from reluctant.audit.record import AuditRecord, LeakKind
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
+from reluctant.cli.advice import as_command
 from reluctant.cli.config import one_of
 from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
 from reluctant.cli.files import (
+    check_network_path,
     check_record_path,
     check_report_files,
     make_folder,
@@ -32,6 +34,7 @@ from reluctant.cli.files import (
     write_network,
     write_record,
     write_report,
+    writing,
 )
 from reluctant.cli.options import JsonOut, TargetArgument, TargetOptions, command_line, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
@@ -90,6 +93,9 @@ class AuditOptions:
         ),
     ] = None
     seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS
+    copy: Annotated[
+        Path | None, typer.Option("--copy", help="Write the copy, exact or close, if there is one: .onnx or .npz.")
+    ] = None
 
     @property
     def gates(self) -> list[str]:
@@ -109,6 +115,7 @@ class AuditOptions:
     def check(self) -> None:
         """What cannot be written or understood is found before anything is asked."""
         check_report_files(self.files)
+        check_network_path(self.copy, "--copy")
         unknown = [name for name in self.gates if name not in LEAKS]
         if unknown:
             raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
@@ -191,6 +198,12 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
         if options.json != "-":
             name = "No report was written; kept, of an earlier audit" if kept else "Report"
             print(f"{name}: {file.resolve()}")
+    copy = None if wanted.copy is None or found.facts is None else found.copy
+    if wanted.copy is not None and copy is not None:
+        with writing("--copy", wanted.copy):
+            copy.save(wanted.copy)
+    if wanted.copy is not None and options.json != "-":
+        print("There is no copy to write." if copy is None else f"Copy: {wanted.copy.resolve()}")
 
 
 def _written_names(files: Mapping[ReportFormat, Path], options: TargetOptions) -> dict[str, str | None]:
@@ -204,9 +217,9 @@ def _figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
     record = found.record
     if found.facts is None:
-        return [verdict_sentence(record)]
+        return [verdict_sentence(record, as_command)]
     stopped = stop_sentence(record)
-    return [verdict_sentence(record), *map(str, three_figures(record)), *([stopped] if stopped else [])]
+    return [verdict_sentence(record, as_command), *map(str, three_figures(record)), *([stopped] if stopped else [])]
 
 
 def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
@@ -313,7 +326,7 @@ def report(
     check_report_files(files)
     for each, file in files.items():
         write_report(record, file, each)
-    print(verdict_sentence(AuditRecord.load(record)))
+    print(verdict_sentence(AuditRecord.load(record), as_command))
     for file in files.values():
         print(f"Report: {file.resolve()}")
     return 0
