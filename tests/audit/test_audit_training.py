@@ -32,7 +32,7 @@ def test_a_smooth_model_is_approximated(valid):
     """No method here rebuilds tanh units; a network trained on the answers comes close, and is told as no more."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 2)) / 2, rng.standard_normal((2, 2))
-    with short_training((32, 32), 6_000), open_oracle(lambda x: np.tanh(x @ a.T) @ b, dim=2) as oracle:
+    with short_training((32, 32), 12_000), open_oracle(lambda x: np.tanh(x @ a.T) @ b, dim=2) as oracle:
         record = valid(audit(oracle, steps=["health", "extraction", "learning", "training", "errors"]).record)
     assert (record.verdict.level, record.recovered.method) == ("approximate", CopyMethod.TRAINING)
     assert record.training.ok
@@ -91,7 +91,7 @@ def test_a_student_of_answers_is_not_taken_for_values_behind_a_link(valid, link)
             return 1 / (1 + np.exp(-values[:, :1]))
         return values - np.log(np.exp(values).sum(axis=1, keepdims=True))
 
-    with short_training((32, 32), 6_000), open_oracle(target, dim=2) as oracle:
+    with short_training((32, 32), 12_000), open_oracle(target, dim=2) as oracle:
         found = audit(oracle, link=link, budget=30_000, steps=[*TRAINING, "errors"])
     record, x = valid(found.record), rng.standard_normal((500, 2))
     copy, true = found.known.training.network, target(x)
@@ -113,7 +113,7 @@ def test_a_student_that_stands_apart_has_its_own_link(valid):
         values = np.exp(np.tanh(x @ a.T) @ b)
         return values / values.sum(axis=1, keepdims=True)
 
-    with short_training((32, 32), 6_000), open_oracle(target, dim=2) as oracle:
+    with short_training((32, 32), 12_000), open_oracle(target, dim=2) as oracle:
         found = audit(oracle, link="identity", budget=30_000, steps=TRAINING)
     assert found.known.apart
     record = valid(found.record)

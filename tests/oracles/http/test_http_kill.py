@@ -92,7 +92,7 @@ def killed_and_undisturbed(
 
 
 def test_a_killed_client_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
-    killed_and_undisturbed(tmp_path, (60, 20, 1), seed=0, kills=1, connections=2, batch=16)
+    killed_and_undisturbed(tmp_path, (100, 40, 1), seed=0, kills=1, connections=2, batch=16)
 
 
 @pytest.mark.slow
