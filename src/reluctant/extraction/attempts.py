@@ -53,7 +53,7 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
-from reluctant.interface.column_scales import found_units
+from reluctant.interface.column_scales import changing_units, found_units
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -97,6 +97,7 @@ from reluctant.verification.precision import PrecisionCheck, examine_precision
 ATTEMPTS = 4
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
+OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
 
@@ -247,13 +248,13 @@ class Extraction:
     units: InputUnits | None = None  # of the inputs, where questions have found them
 
     def go(self, attempts: int) -> Ending:
-        """As the target is; where that fails and its columns are of different sizes, in units found by questions."""
+        """As the target is; where that fails, in units of the inputs that are found by questions.
+
+        Its columns may be of different sizes, or it may change at few inputs alone.
+        """
         oracle = self.run.oracle
         outcome, network = self.go_and_compare(attempts)
-        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
-            return outcome, network
-        uneven = "own scales" in self.run.evidence
-        units = found_units(oracle, self.rng.spawn(1)[0], uneven=uneven)
+        units = self.other_units(oracle, outcome)
         if units is None:
             return outcome, network
         before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
@@ -275,6 +276,14 @@ class Extraction:
             return outcome, network
         self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
         return again
+
+    def other_units(self, oracle: Counting, outcome: Outcome) -> InputUnits | None:
+        """Units in which another search may find more, after one that ended so."""
+        if outcome in OF_CONSTANTS and self.knows_no_inputs(oracle, refused=True) and self.method is None:
+            return changing_units(oracle, self.rng.spawn(1)[0])
+        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
+            return None
+        return found_units(oracle, self.rng.spawn(1)[0], uneven="own scales" in self.run.evidence)
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
@@ -308,11 +317,13 @@ class Extraction:
         self.take(replace(self.last, verification=found))
         return Outcome.UNVERIFIED, network
 
-    def knows_no_inputs(self, oracle: Counting) -> bool:
-        """True if nothing is known of the inputs of a target that answers values."""
+    def knows_no_inputs(self, oracle: Counting, *, refused: bool = False) -> bool:
+        """True if nothing is known of the inputs of a target that answers values. refused: by its health, or not."""
         facts, health = oracle.facts, self.run.evidence["health"]
         unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
-        return unknown and health.answers is Kind.VALUES and health.raw is None and health.refusal is None
+        return (
+            unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
+        )
 
     def may_look_for_units(self, oracle: Counting) -> bool:
         """True if nothing is known of the inputs, no method was asked for, and there are no gradients."""
