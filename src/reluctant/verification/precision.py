@@ -83,12 +83,15 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
     unless it is so little off that roundings turn it on.
     """
     turned_on = 2.0**-20  # of the size of roundings: eight of float32
-    values, variances = {0: rows}, {0: (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)}
+    values, variances = {0: rows}, {0: np.einsum("nd,nd->n", rows, rows)[:, None] / network.dim}
     for k, b in enumerate(network.biases, 1):
         incoming = network.incoming(k)
         sums = np.add.reduce([values[s] @ w.T for s, w in incoming.items()]) + b
         inside = np.add.reduce(
-            [(variances[s] if s == 0 else variances[s] + values[s] ** 2) @ (w**2).T for s, w in incoming.items()]
+            [
+                variances[s] * (w**2).sum(axis=1) if s == 0 else (variances[s] + values[s] ** 2) @ (w**2).T
+                for s, w in incoming.items()
+            ]
         )
         variances[k], values[k] = inside + sums**2, sums
         if k < network.depth:
