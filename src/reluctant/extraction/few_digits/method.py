@@ -153,7 +153,7 @@ class FewDigits(Method):
         random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng, spread)
         fit = turned_fit(JointFit(known.framed.network, extension, known.points, random))
         if many:
-            return polish_all(replace(fit, extension=fit.extension.without_answers()))
+            return polish_all(replace(fit, formed=False))
         with one_blas_thread():
             return polish_all(fit)
 
