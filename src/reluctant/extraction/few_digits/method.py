@@ -41,8 +41,8 @@ class FewDigits(Method):
         stars: how many stars of lines may be tried in one attempt, inside a box.
         random_share: answers at random inputs for each parameter, in the last fit.
         spent_share: and at least this part of the rows before. Small networks can afford more.
-        many_parameters: from so many parameters on the last fit is to random inputs alone; the equations of all other
-            answers would take minutes.
+        many_parameters: from so many parameters on no long steps are asked, and equations of steps are not formed: that
+            would take minutes.
         many_random_share: answers at random inputs for each parameter, for so many.
         fit_error: largest root mean square of all answers after the last fit, in deviations of their noise.
     """
@@ -55,7 +55,7 @@ class FewDigits(Method):
     random_share: float = 2.0
     spent_share: float = 0.15
     many_parameters: int = 50_000
-    many_random_share: float = 2.5
+    many_random_share: float = 2.2
     fit_error: float = 2.0
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class FewDigits(Method):
         """From a subspace to all directions."""
         with one_blas_thread():
             keep(view.lifted(known.framed.lifted()))
-            extension = extend(view, known.framed, rng)
+            extension = extend(view, known.framed, rng, long_steps=not self._many(view, known))
         fit, errors = self._polished_fit(view, known, extension, view.oracle.queries - before, rng)
         network = view.lifted(fit.network)
         keep(network)
@@ -145,8 +145,7 @@ class FewDigits(Method):
         """The last fit, and the standard error of a weight of each neuron."""
         # Of scales of random inputs, in the logarithm, where no other answers tell constants from weights.
         many_spread = 0.7
-        parameters = known.framed.neurons * (view.dim + 1 + view.outputs)
-        many = parameters >= self.many_parameters
+        parameters, many = _parameters(view, known), self._many(view, known)
         share = self.many_random_share if many else self.random_share
         count = int(max(share * parameters / view.outputs, self.spent_share * spent))
         spread = many_spread if many else 0.0
@@ -156,6 +155,13 @@ class FewDigits(Method):
             return polish_all(replace(fit, formed=False))
         with one_blas_thread():
             return polish_all(fit)
+
+    def _many(self, view: View, known: KnownSubspace) -> bool:
+        return _parameters(view, known) >= self.many_parameters
+
+
+def _parameters(view: View, known: KnownSubspace) -> int:
+    return known.framed.neurons * (view.dim + 1 + view.outputs)
 
 
 def _with_precision(candidate: Candidate, near: View) -> Candidate:
