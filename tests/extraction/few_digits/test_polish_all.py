@@ -34,7 +34,7 @@ def start(outputs: int, seed: int) -> tuple[JointFit, rl.ReLUNetwork, float]:
     view = look_from(rl.open_oracle(target, dim=true.dim), 1.0, rng)
     view, known = rl.FewDigits()._subspace(view, rng)
     extension = extend(view, known.framed, rng)
-    random = ask_anywhere(view, known.framed.frame, extension.directions, 4 * true.parameters, rng)
+    random = ask_anywhere(view, known.framed.frame, extension.directions, np.ones(4 * true.parameters), rng)
     fit = JointFit(known.framed.network, extension, known.points, random)
     rescaled = rl.ReLUNetwork(
         [true.weights[0], true.weights[1] / view.units[:, None]], [true.biases[0], true.biases[1] / view.units]

@@ -55,20 +55,16 @@ class RandomAnswers:
 
 
 def ask_anywhere(
-    view: View, frame: Frame, directions: FloatArray, count: int, rng: np.random.Generator, spread: float = 0.0
+    view: View, frame: Frame, directions: FloatArray, scales: FloatArray, rng: np.random.Generator
 ) -> RandomAnswers:
-    """Random inputs as they are in use, and of scales about that, by up to `spread` in their logarithm.
-
-    In many dimensions Gaussian inputs are all as long, and hardly tell constants from weights that differ a little.
-    """
-    rows = np.empty((count, view.dim), np.float32 if view.in_single else np.float64)
-    f, sd = np.empty((count, view.outputs)), np.empty((count, 1))
-    scales = np.exp(rng.uniform(-spread, spread, (count, 1)))
-    with view.oracle.stage("polish", expected=count):
-        for part in _row_blocks(count):
-            asked, f[part] = view.ask(scales[part] * view.sample(rng, part.stop - part.start))
-            rows[part], sd[part, 0] = asked, view.noise_at_use(asked)
-    return RandomAnswers(rows, f, 1 / (sd * np.maximum(scales, 1)), frame, directions)
+    """Random inputs as they are in use, each times its scale (n,)."""
+    rows = np.empty((len(scales), view.dim), np.float32 if view.in_single else np.float64)
+    f, sd = np.empty((len(scales), view.outputs)), np.empty((len(scales), 1))
+    with view.oracle.stage("polish", expected=len(scales)):
+        for part in _row_blocks(len(scales)):
+            asked, f[part] = view.ask(scales[part, None] * view.sample(rng, part.stop - part.start))
+            rows[part], sd[part, 0] = asked, view.noise_at_use(asked, scales[part])
+    return RandomAnswers(rows, f, 1 / sd, frame, directions)
 
 
 def _row_blocks(count: int) -> Iterator[slice]:
