@@ -282,7 +282,7 @@ def enter_classifiers() -> None:
 
 
 def enter_regressors() -> None:
-    for name, hiddens in {"diabetes": [(20,), (20, 10), (10, 6, 4)], "prices": [(32,), (16, 8)]}.items():
+    for name, hiddens in {"diabetes": [(20,), (20, 10), (10, 6, 4)], "prices": [(32,), (16, 8), (64, 32)]}.items():
         for hidden in hiddens:
 
             @model(f"{name} {_shape(hidden)} MLPRegressor")
@@ -342,6 +342,69 @@ def enter_torch() -> None:
             module = torch_module(classifier(data, hidden), double=double, link=link)
             return Subject(module, asked(module, double), data, allowed=EXACT if double else SINGLE,
                            options={"dim": data.rows.shape[1]})  # fmt: skip
+
+
+def enter_heads() -> None:
+    """Values that end at bounds, maxout units, and a convolution."""
+    for what, bounds in (("ReLU", (0.0, np.inf)), ("clipped", (-1.0, 1.0))):
+
+        @model(f"prices 12 MLPRegressor, {what} output")
+        def _(_: ExitStack, bounds: tuple[float, float] = bounds) -> Subject:
+            data = scaled("prices")
+            mlp = regressor(data, (12,))
+
+            def bounded(x: FloatArray) -> FloatArray:
+                return np.clip(mlp.predict(x), *bounds)
+
+            return Subject(bounded, bounded, data, options={"dim": data.rows.shape[1]})
+
+    @model("diabetes 6 pairs of maxout units, torch float64")
+    def _(_: ExitStack) -> Subject:
+        import torch
+
+        pairs = torch.nn.Unflatten(1, (6, 2)), torch.nn.AdaptiveMaxPool1d(1), torch.nn.Flatten()
+        module = torch.nn.Sequential(torch.nn.Linear(10, 12), *pairs, torch.nn.Linear(6, 1)).double()
+        data = scaled("diabetes")
+        answers = (data.answers - data.answers.mean()) / data.answers.std()
+        trained(module, data.rows, torch.tensor(answers[:, None]), torch.nn.functional.mse_loss)
+        return Subject(module, asked(module, True), data, options={"dim": 10})
+
+    for double, pooled in ((True, False), (False, False), (False, True)):
+        digits, pooling = "float64" if double else "float32", " and pooling" * pooled
+
+        @model(f"digits convolution of 3 kernels{pooling}, torch {digits}, logits")
+        def _(_: ExitStack, double: bool = double, pooled: bool = pooled) -> Subject:
+            import torch
+
+            data = table("digits")
+            layers = torch.nn.Unflatten(1, (1, 8, 8)), torch.nn.Conv2d(1, 3, 3, stride=1 if pooled else 2)
+            pools = (torch.nn.MaxPool2d(2),) if pooled else ()
+            module = torch.nn.Sequential(
+                *layers, torch.nn.ReLU(), *pools, torch.nn.Flatten(), torch.nn.Linear(27, 10)
+            ).double()
+            answers = torch.tensor(data.answers).long()
+            trained(module, data.rows / 16, answers, torch.nn.functional.cross_entropy)
+            whole = Table(data.rows / 16, data.answers, data.held_out / 16)
+            module = module if double else module.float()
+            return Subject(module, asked(module, double), whole, allowed=EXACT if double else SINGLE,
+                           options={"dim": 64})  # fmt: skip
+
+
+def trained(module: Any, rows: FloatArray, answers: Any, loss: Callable[..., Any]) -> Any:
+    """A torch module after 300 steps of Adam on all rows, from the same start every time."""
+    import torch
+
+    torch.manual_seed(0)
+    for layer in module.modules():
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()
+    steps = torch.optim.Adam(module.parameters(), lr=1e-2)
+    given = torch.tensor(rows)
+    for _ in range(300):
+        steps.zero_grad()
+        loss(module(given), answers).backward()
+        steps.step()
+    return module
 
 
 def enter_served() -> None:
@@ -458,8 +521,8 @@ def _shape(hidden: tuple[int, ...]) -> str:
 
 def _entries() -> Iterator[Callable[[], None]]:
     yield from (
-        enter_linear, enter_classifiers, enter_regressors, enter_pipelines, enter_torch, enter_served, enter_rounded,
-        enter_labels, enter_trees, enter_others,
+        enter_linear, enter_classifiers, enter_regressors, enter_pipelines, enter_torch, enter_heads, enter_served,
+        enter_rounded, enter_labels, enter_trees, enter_others,
     )  # fmt: skip
 
 

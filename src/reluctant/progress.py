@@ -21,18 +21,23 @@ WIDTH = 78  # of the line in a terminal
 
 
 @contextmanager
-def show_progress(oracle: Oracle, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+def show_progress(
+    oracle: Oracle, to: Callable[[str, float | None, bool], None] | None = None, *,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[None]:  # fmt: skip
     """Show the progress of verbs on this oracle: a line in a terminal, a bar in a notebook.
 
     Each stage counts its rows. Where a stage knows how many it needs, the time left follows from its pace.
 
     Arguments:
         oracle: from `open_oracle`; verbs inside the block must use it.
+        to: your own display, called up to ten times a second with a text, the share of the stage that is done (None
+            where it is unknown), and True at the end. An exception that it raises ends the verb.
         clock: seconds, for tests.
     """
     if not isinstance(oracle, Counting):
         raise InvalidInput.about("oracle", got=type(oracle).__name__, expected="an oracle from rl.open_oracle(...)")
-    shown, before = _Shown(_display(), clock), oracle.ledger.listener
+    shown, before = _Shown(to or _display(), clock), oracle.ledger.listener
     oracle.ledger.listener = shown.update
     try:
         yield

@@ -355,3 +355,19 @@ def test_a_step_far_larger_than_the_input_is_no_flip():
     assert found.diagnosis.slug == "flipped-far-out"
     assert found.diagnosis.fields["times"] > 1e6
     assert found.x is None
+
+
+def test_next_to_certainty_the_step_of_the_values_is_taken():
+    """Slopes of a probability vanish there, and its own step would be thousands of times the input."""
+    network, x = planted((6, 8, 2), 3), np.full(6, 2.0)
+    scale = 12.0 / float(np.ptp(network(x[None])))
+
+    def target(rows: np.ndarray) -> np.ndarray:
+        values = scale * network(rows)
+        powers = np.exp(values - values.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    found, behind = rl.flip_sign(target, x, dim=6), rl.flip_sign(target, x, dim=6, link="softmax")
+    assert found.ok
+    assert found.relative_size == pytest.approx(behind.relative_size)
+    assert found.evidence["found link"] == "softmax"

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+import reluctant as rl
 from reluctant.audit import STEPS
 from reluctant.audit.record import AuditRecord
 from reluctant.report import verdict_sentence
@@ -101,6 +102,25 @@ def test_every_format_beside_the_page(command, npz, folder):
     again = command("report", folder / "a.json", "--format", "sarif", "-o", folder / "again.sarif")
     assert again.status == 0
     assert json.loads((folder / "again.sarif").read_text()) == log
+
+
+def test_the_copy_is_written_in_the_inputs_own_units(command, module, folder):
+    rows = np.random.default_rng(0).normal([2000.0, 0.1, 5e4], [10.0, 0.02, 2e4], (60, 3))
+    np.save(folder / "x.npy", rows)
+    served = module("""
+import numpy as np
+def target(x): return np.maximum((x - [2000, .1, 5e4]) / [10, .02, 2e4] @ np.eye(3, 6) + .1, 0).sum(1, keepdims=True)
+""")
+    given = (*REBUILT, "--dim", 3, "--inputs", folder / "x.npy")
+    ended = command("audit", f"{served}:target", *given, "--copy", folder / "copy.npz")
+    assert f"Copy: {folder / 'copy.npz'}" in ended.out
+    copy = rl.ReLUNetwork.load(folder / "copy.npz")
+    assert rl.verify(f"{served}:target", copy, dim=3, inputs=rows).ok
+    none = command("audit", f"{module(CONSTANT)}:target", "--dim", 3, *REBUILT, "--copy", folder / "none.npz")
+    assert "There is no copy to write." in none.out
+    assert not (folder / "none.npz").exists()
+    refused = command("audit", f"{served}:target", *given, "--copy", folder / "copy.txt")
+    assert (refused.status, "--copy" in refused.err) == (2, True)
 
 
 def test_a_format_alone_has_the_ending_of_its_own(command, npz, folder):

@@ -125,7 +125,8 @@ def test_a_shell_completes_commands_options_values_and_targets(typed, offered, c
     assert command().out.split() == offered
 
 
-def test_the_script_of_a_shell(command):
+def test_the_script_of_a_shell(command, monkeypatch):
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # the parent process need not be a shell
     ended = command("--show-completion", "bash")
     assert ended.status == 0
     assert "_RELUCTANT_COMPLETE=complete_bash" in ended.out

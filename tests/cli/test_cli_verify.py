@@ -242,3 +242,11 @@ def test_numbers_between_0_and_1_get_a_hint(served, folder, command):
     ended = command("verify", f"{served}:of_one", folder / "one.npz", "--dim", "4")
     assert "give --link sigmoid" in ended.out
     assert command("verify", f"{served}:of_one", folder / "one.npz", "--dim", "4", "--link", "sigmoid").status == 0
+
+
+def test_more_points_are_compared_where_they_are_asked_for(served, files, command):
+    few, many = (
+        json.loads(command("verify", f"{served}:values", files / "identity.npz", "--dim", 4, *more, "--json", "-").out)
+        for more in ((), ("--points", 200))
+    )
+    assert many["verification"]["points"] - few["verification"]["points"] == 4 * (200 - 64)

@@ -134,3 +134,11 @@ def test_a_look_between_two_levels_takes_few_rows() -> None:
     trees, ramps = open_oracle(forest(20, 4, 0), dim=DIM), open_oracle(NETWORK)
     assert check_health(trees, rng=0).queries <= 102 + 4 * (30 + 3 + 2)
     assert check_health(ramps, rng=0).queries == 102
+
+
+def test_the_inputs_that_a_forest_splits_stay_open_at_a_small_cost():
+    found = audit(open_oracle(forest(20, 4, 0), dim=DIM), steps=("health", "span"))
+    span = found.steps[1]
+    assert span.diagnosis.slug == "splits-of-trees"
+    assert span.queries <= 10_000
+    assert "span" in found.verdict.unsettled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant.fitting.training import STEPS_BETWEEN_LOOKS, TrainingPace, fit_network
+from reluctant.fitting.adam import STEPS_BETWEEN_LOOKS, TrainingPace, fit_network
 from reluctant.learning.student import Coordinates, _Questions
 from reluctant.learning.student_losses import (
     Chances,

@@ -22,7 +22,7 @@ from reluctant.messages.diagnosis import NOT_THERE, USELESS_ANSWERS
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.numbers import size
 from reluctant.report.overview import confidence_sentence, found_leaks, level_words, verdict_parts, when_sentence
-from reluctant.report.sweep_text import one_label, sweep_sentence
+from reluctant.report.sweep_text import one_label, owner_actions, sweep_sentence
 from reluctant.report.tables import interface_facts, recovered_facts
 from reluctant.report.text import also_found, flip_sentence, line_sentence, said, sentence, stop_sentence
 from reluctant.results import Outcome
@@ -276,6 +276,15 @@ def test_each_sweep_has_its_sentence(record, open_, cheapest):
     assert ("cheapest defense" in text) == (open_ is True and cheapest)
     record["defenses"]["rows"] = []
     assert sweep_sentence(typed(record).defenses) == "No defense could be tried."
+
+
+def test_the_owner_has_actions_in_order(record):
+    record["defenses"] |= {"open": True, "cheapest": record["defenses"]["rows"][1]["defense"]}
+    actions = owner_actions(typed(record))
+    assert [text.split()[0] for text in actions[:3]] == ["Put", "Allow", "Say"]
+    record |= {"recovered": None, "defenses": None}
+    assert [text.split()[0] for text in owner_actions(typed(record))][-1] == "Audit"
+    assert not any(text.startswith(("Put", "Allow")) for text in owner_actions(typed(record)))
 
 
 def test_one_root_mean_square_has_one_name():

@@ -62,3 +62,12 @@ def test_a_notebook_gets_a_bar(monkeypatch):
 def test_only_an_opened_oracle_has_progress():
     with pytest.raises(InvalidInput, match="open_oracle"), rl.show_progress(planted((2, 2, 1), 0)):  # type: ignore[arg-type]
         pass
+
+
+def test_a_display_of_ones_own_is_called():
+    shown: list[tuple[str, float | None, bool]] = []
+    oracle = rl.open_oracle(planted((6, 4, 1), 3))
+    with rl.show_progress(oracle, to=lambda *given: shown.append(given)):
+        rl.extract(oracle, rng=0)
+    assert shown[0][0].startswith("health: ")
+    assert [last for _, _, last in shown].count(True) == 1

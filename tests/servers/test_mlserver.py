@@ -31,7 +31,11 @@ classes.fit(np.random.default_rng(0).standard_normal((60, 12)), np.arange(60) % 
 np.savez("classifier.npz", *classes.coefs_, *classes.intercepts_)
 joblib.dump(classes, "classifier.joblib")
 """
-MODELS = {"mlp": "model.joblib", "classifier": "classifier.joblib"}
+MODELS = {"mlp": "model.joblib", "classifier": "classifier.joblib", "described": "classifier.joblib"}
+DESCRIBED = {
+    "inputs": [{"name": "rows", "datatype": "FP64", "shape": [-1, 12]}],
+    "outputs": [{"name": "predict_proba", "datatype": "FP64", "shape": [-1, 3]}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +55,7 @@ def served(folder: Path) -> Iterator[str]:
         (folder / name).mkdir()
         model = {"name": name, "implementation": "mlserver_sklearn.SKLearnModel"}
         model["parameters"] = {"uri": f"../{file}", "version": "v1"}
+        model |= DESCRIBED if name == "described" else {}
         write_json(folder / name / "model-settings.json", model)
     command = [program("mlserver", "mlserver"), "start", "."]
     with running(command, f"http://127.0.0.1:{port}/v2/models/mlp", folder) as url:
@@ -86,7 +91,19 @@ def test_a_classifier_is_recovered_from_its_probabilities(served: str, folder: P
 
 def test_labels_are_known_as_such(served: str) -> None:
     with rl.open_oracle(served.replace("/mlp", "/classifier"), dim=12) as oracle:
-        assert oracle.facts.kind == "labels"
+        assert rl.check_health(oracle).answers == "labels"
+
+
+def test_the_only_output_that_it_describes_is_asked_for(served: str) -> None:
+    with rl.open_oracle(served.replace("/mlp", "/described")) as oracle:
+        result = rl.extract(oracle, rng=0)
+    result.raise_for_status()
+    assert (result.network.widths, result.network.link) == ((12, 8, 3), "softmax")
+
+
+def test_an_output_that_it_lacks_is_named(served: str) -> None:
+    with pytest.raises(rl.ReluctantError, match="predict_proba"):
+        rl.open_oracle(served.replace("/mlp", "/classifier"), dim=12, tensor="probabilities").query(np.zeros((1, 12)))
 
 
 def test_another_name_lists_the_models(served: str) -> None:

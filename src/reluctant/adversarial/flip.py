@@ -283,7 +283,9 @@ def _by_questions(
     if search.outcome is Outcome.FLAT and not (source.probe.coarse or source.probe.flat):
         answers = np.concatenate([answers, _elsewhere(oracle, rng)])  # which may show how they are rounded
     found = explain_unflipped(search, source, answers, steps, threshold).flip(crossed_threshold(margins, oracle))
-    unread = _unread(answers, facts, threshold) if oracle.unread and found.outcome is Outcome.NOT_FLIPPED else ()
+    long = found.ok and found.size > float(np.linalg.norm(start))  # next to certainty slopes of probabilities vanish
+    look = oracle.unread and (long or found.outcome is Outcome.NOT_FLIPPED)
+    unread = _unread(answers, facts, threshold) if look else ()
     return _behind_link(oracle, found, basis, steps, rng, unread)
 
 
@@ -295,7 +297,7 @@ def _behind_link(
     rng: np.random.Generator,
     unread: tuple[Remedy, ...],
 ) -> Flip:
-    """The same, or the flip of the values behind the link that the answers show, where one is among these remedies."""
+    """The same, or a smaller flip of the values behind the link that the answers show, by one of these remedies."""
     link = next((remedy.options["link"] for remedy in unread if "link" in remedy.options), None)
     if link is None:
         return found
@@ -304,7 +306,8 @@ def _behind_link(
         behind = _by_questions(read, found.start, basis, steps, None, rng)
     except TargetError:
         return found
-    return replace(behind, evidence={**behind.evidence, "found link": link}) if behind.ok else found
+    better = behind.ok and (not found.ok or behind.size < found.size)
+    return replace(behind, evidence={**behind.evidence, "found link": link}) if better else found
 
 
 def _by_answered_gradients(oracle: Counting, start: FloatArray, steps: int, threshold: float | None) -> Flip | None:

@@ -32,6 +32,7 @@ from reluctant.audit.verdict import clipped_inputs, ending_of, error_diagnosis, 
 from reluctant.engines import Engine
 from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, ReluctantError, TranscriptMismatch
 from reluctant.messages import Diagnosis
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Facts, Oracle, Rows, Wrapper
 from reluctant.oracles.http.security import shown_target
@@ -124,6 +125,14 @@ class Audit:
     def record(self) -> AuditRecord:
         """All that was found, as typed facts."""
         return make_record(self)
+
+    @property
+    def copy(self) -> ReLUNetwork | None:
+        """The best copy, exact or close, in the target's own inputs and with its link; None if there is none."""
+        found = self.known.copy
+        if found is None:
+            return None
+        return found.in_inputs_of(self.known.given.units).as_written(self.known.written_link)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain data, as docs/audit-record.md describes it."""

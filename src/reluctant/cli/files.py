@@ -45,13 +45,13 @@ def read_array(option: str, path: Path) -> FloatArray:
 # ---- names
 
 
-def check_out(out: Path | None, *suffixes: str) -> None:
-    """Refuse a name for --out without one of these endings, or in a folder that does not exist."""
+def check_out(out: Path | None, *suffixes: str, option: str = "--out") -> None:
+    """Refuse a name without one of these endings, or in a folder that does not exist."""
     if out is None:
         return
     if out.suffix not in suffixes:
-        raise InvalidInput.about("--out", got=f"'{out}'", expected=f"a name ending in {' or '.join(suffixes)}")
-    check_writable("--out", out)
+        raise InvalidInput.about(option, got=f"'{out}'", expected=f"a name ending in {' or '.join(suffixes)}")
+    check_writable(option, out)
 
 
 def check_writable(option: str, path: Path, *, expected: str = "a file in an existing folder") -> None:
@@ -64,9 +64,9 @@ def check_writable(option: str, path: Path, *, expected: str = "a file in an exi
         pass
 
 
-def check_network_path(out: Path | None) -> None:
+def check_network_path(out: Path | None, option: str = "--out") -> None:
     """Refuse a name that a network cannot be written to."""
-    check_out(out, ".onnx", ".npz")
+    check_out(out, ".onnx", ".npz", option=option)
     if out is not None and out.suffix == ".onnx":
         from reluctant._optional import require
 

@@ -734,9 +734,12 @@ def check_candidate(
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
         near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
-        noise, most = Noise(near, noise.relative), FEW_DIGITS_TOLERANCE
+        noise, most = Noise(near, noise.relative, candidate.precision.rounding), FEW_DIGITS_TOLERANCE
     elif candidate.asked is not None:
         most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
+    explained = oracle.explained is not None and candidate.precision is None and candidate.asked is None
+    if explained and network.depth > 2:
+        return CheckedNetwork(network, candidate, with_gradients(oracle, network, noise, rng, counterexamples))
     verification = examine(
         oracle, network, rng,
         noise=noise,
@@ -753,6 +756,17 @@ def check_candidate(
         most_tolerance=most,
     )  # fmt: skip
     return CheckedNetwork(network, candidate, verification, precision)
+
+
+def with_gradients(
+    oracle: Counting, network: ReLUNetwork, noise: Noise, rng: np.random.Generator, against: Sequence[HeldOutRows]
+) -> Verification:
+    """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take."""
+    at_scales, at_use, on_lines, sparse = 20, 100, 32, 32
+    return examine(
+        oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=1,
+        sparse=sparse, counterexamples=against, gradients=True,
+    )  # fmt: skip
 
 
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone

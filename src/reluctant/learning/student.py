@@ -27,7 +27,7 @@ from reluctant.errors import (
     TargetUnavailable,
     TimeExhausted,
 )
-from reluctant.fitting.training import TrainingPace, fit_network
+from reluctant.fitting.adam import TrainingPace, fit_network
 from reluctant.geometry.lines import IntArray
 from reluctant.interface.kinds import IntegerKind, classify_integers
 from reluctant.interface.noise import answer_kind

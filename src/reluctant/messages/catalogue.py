@@ -608,6 +608,10 @@ AUDITS: Mapping[str, Entry] = {
     ),
     # Why a step had nothing to do.
     "nothing-to-find": Entry("{useless_answers} have {not_there}.", example={"gives": "labels", "missing": "gradient"}),
+    "splits-of-trees": Entry(
+        "Each step of trees depends on one input, and {rows} rows did not show which inputs matter.",
+        example={"rows": 10_000},
+    ),
     "left-out": Entry("The settings of the audit leave this step out."),
     "no-rows-left": Entry("No rows of the budget were left for this step."),
     "unusable-answers": Entry("No step can use the answers: see the step {step}.", example={"step": "health"}),

@@ -50,6 +50,7 @@ from reluctant.report.sweep_text import (
     defense_table,
     failure_words,
     one_label,
+    owner_actions,
     sweep_sentence,
 )
 from reluctant.report.tables import (
@@ -186,6 +187,7 @@ def audit_page(record: AuditRecord) -> str:
         limits=limit_sentences(record),
         film=_film(record.pictures.search),
         sweep="" if sweep is None else sweep_sentence(sweep),
+        actions=owner_actions(record),
         failed=[] if sweep is None else [failure_words(each) for each in sweep.failed],
         one_label=one_label(record),
         trained=record.recovered is not None and record.recovered.method is CopyMethod.TRAINING,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reluctant.audit.facts import CLOSE
-from reluctant.audit.record import AuditRecord, DefenseRow, FailedDefense, RowSpan, StandsFor, SweepFacts, Trial
+from reluctant.audit.record import (
+    AuditRecord,
+    DefenseRow,
+    FailedDefense,
+    LeakKind,
+    RowSpan,
+    StandsFor,
+    SweepFacts,
+    Trial,
+)
 from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels, defense_words
@@ -55,6 +64,28 @@ def sweep_sentence(sweep: SweepFacts) -> str:
         f"The cheapest defense that stopped exact recovery is {_by_ending([row])}. {_users(row)}.{_span_left(row)}"
         f" {NOT_TRAINED}{too}{open_}"
     )
+
+
+def owner_actions(record: AuditRecord) -> list[str]:
+    """What the owner can do, in order: stop a copy, delay it, settle open questions, watch the next release."""
+    recovered, sweep, verdict = record.recovered, record.defenses, record.verdict
+    rows = () if sweep is None else sweep.rows
+    row = next((row for row in rows if sweep is not None and row.defense == sweep.cheapest), None)
+    actions: list[str] = []
+    if recovered is not None and row is not None:
+        actions.append(f"Put {defense_words(row.defense)} before the model. {_users(row)}; exact recovery stops.")
+    if recovered is not None:
+        actions.append(
+            f"Allow a user well below {count(recovered.queries)} queries: the copy took so many. Several accounts "
+            "together get past a limit, so count their queries together."
+        )
+        actions.append("Say in your terms that answers must not train or rebuild a model, and keep a log of queries.")
+    if LeakKind.FLIPPABLE in verdict.leaks:
+        actions.append("Check inputs before you act on an answer: a small change flips some decisions.")
+    if verdict.unsettled:
+        actions.append(f"Settle open questions ({', '.join(verdict.unsettled)}): the first screen says what to try.")
+    actions.append("Audit the next release too, and compare both records: reluctant compare-audits OLD NEW.")
+    return actions
 
 
 def _from_labels(sweep: SweepFacts) -> str:

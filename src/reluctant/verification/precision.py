@@ -14,7 +14,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import Counting
 from reluctant.verification.points import PointGroup, crease_points, random_group
 
@@ -36,6 +36,11 @@ class Precision:
     near: FloatArray
     growth: FloatArray
     centre: FloatArray | float = 0.0
+
+    @property
+    def rounding(self) -> float:
+        """Size of the roundings inside the target, of the sums it adds up."""
+        return DOUBLE.rounding
 
     def at(self, rows: FloatArray) -> FloatArray:
         """Standard deviations (n, m) of answers there, for a comparison: rather too large."""
@@ -60,6 +65,11 @@ class CarriedPrecision(Precision):
 
     network: ReLUNetwork | None = None
     factor: FloatArray | float = 0.0
+
+    @property
+    def rounding(self) -> float:
+        """Size of the roundings inside the target, of the sums it adds up."""
+        return max(float(np.max(self.factor)), DOUBLE.rounding)
 
     def at(self, rows: FloatArray) -> FloatArray:
         """Standard deviations (n, m) of answers there."""

@@ -38,24 +38,24 @@ class ComparedForm(StrEnum):
 
 
 def verify_as_written(
-    oracle: Counting, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None
+    oracle: Counting, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, points: int = 64
 ) -> tuple[Verification, ComparedForm]:
     """Compare a target, opened without a link, with a network in the form that the network was written for.
 
     Cost: that of `verify`; behind a link 3 rows more, and 12 where a target tells its largest probabilities alone.
     """
     if network.link == "identity" or network.outputs != oracle.outputs:
-        return verify(oracle, network, rng=rng, tol=tol), ComparedForm.AS_GIVEN
+        return verify(oracle, network, rng=rng, tol=tol, points=points), ComparedForm.AS_GIVEN
     written = _Written(oracle, network, rng)
     read, form = written.read()
     try:
-        return verify(read, network, rng=rng, tol=tol), form
+        return verify(read, network, rng=rng, tol=tol, points=points), form
     except LinkMismatch as error:
         if read is oracle:
             raise
         written.refuse(read, error)
     read, form = written.before_link()
-    return verify(read, network, rng=rng, tol=tol), form
+    return verify(read, network, rng=rng, tol=tol, points=points), form
 
 
 @dataclass(frozen=True)

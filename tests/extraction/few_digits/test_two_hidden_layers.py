@@ -9,7 +9,7 @@ from targets import error, in_float32, own_error
 
 import reluctant as rl
 from reluctant.extraction.deep_few_digits import two_layers as fits
-from reluctant.extraction.deep_few_digits.asked import Asked
+from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH, FirstLayer
 from reluctant.extraction.deep_few_digits.frame_fit import CarriedNoise, FittedFrame
 from reluctant.extraction.deep_few_digits.missing_neurons import second_from_left

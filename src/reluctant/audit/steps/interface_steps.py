@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.budget import rows_needed
-from reluctant.audit.findings import Findings, seen, skip_where
+from reluctant.audit.findings import Findings, Skip, seen, skip_where
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.interface import Interface, check_health
 from reluctant.interface.diagnoses import FAR_ENOUGH
@@ -18,6 +18,7 @@ from reluctant.interface.noise import are_labels, ask
 from reluctant.interface.reach import FEW_ROWS, answered_box, likely_link, probability_format
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Kind
+from reluctant.oracles.ledger import Limit
 from reluctant.oracles.links import AnswerLink
 from reluctant.results import Outcome
 from reluctant.span import recover_span
@@ -158,6 +159,7 @@ def _of_honest_inputs(oracle: Counting, inputs: FloatArray, seed: int) -> FloatA
 
 # ---- span
 
+TREE_ROWS = 10_000  # a few splits of a few inputs take fewer; those of a forest never end
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 
 
@@ -177,7 +179,9 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
 
 
 def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """From values; from labels where these do not give it."""
+    """From values; from labels where these do not give it. Trees have too many splits for more than a few rows."""
+    if known.health is not None and known.health.trees:
+        oracle = Limit(TREE_ROWS, refusal=_too_many_splits).of(oracle)
     labels = span_from_labels(known, oracle.outputs)
     if not labels and (known.health is None or values_refusal(known.health) is not None):
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="directions")
@@ -185,6 +189,10 @@ def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
     few = known.health is not None and known.health.number_format != "float64"
     threshold = _middle(oracle, known, seed) if labels else None
     return {"span": recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)}
+
+
+def _too_many_splits(wanted: int, most: float) -> Skip:
+    return Skip("splits-of-trees", settles=False, rows=int(most))  # which inputs they split is open
 
 
 def _middle(oracle: Counting, known: Findings, seed: int) -> float | None:

@@ -23,6 +23,7 @@ from reluctant.bundled import digits_card, digits_inputs, digits_model
 from reluctant.cli.config import one_of
 from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
 from reluctant.cli.files import (
+    check_network_path,
     check_record_path,
     check_report_files,
     make_folder,
@@ -32,6 +33,7 @@ from reluctant.cli.files import (
     write_network,
     write_record,
     write_report,
+    writing,
 )
 from reluctant.cli.options import JsonOut, TargetArgument, TargetOptions, command_line, with_target_options
 from reluctant.errors import InvalidInput, MissingDependency, TargetError, UnknownTarget, UnsafeFile, UnsupportedModel
@@ -90,6 +92,9 @@ class AuditOptions:
         ),
     ] = None
     seconds: Annotated[float, typer.Option(help="Processor time for extraction, learning and defenses.")] = SECONDS
+    copy: Annotated[
+        Path | None, typer.Option("--copy", help="Write the copy, exact or close, if there is one: .onnx or .npz.")
+    ] = None
 
     @property
     def gates(self) -> list[str]:
@@ -109,6 +114,7 @@ class AuditOptions:
     def check(self) -> None:
         """What cannot be written or understood is found before anything is asked."""
         check_report_files(self.files)
+        check_network_path(self.copy, "--copy")
         unknown = [name for name in self.gates if name not in LEAKS]
         if unknown:
             raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
@@ -191,6 +197,12 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
         if options.json != "-":
             name = "No report was written; kept, of an earlier audit" if kept else "Report"
             print(f"{name}: {file.resolve()}")
+    copy = None if wanted.copy is None or found.facts is None else found.copy
+    if wanted.copy is not None and copy is not None:
+        with writing("--copy", wanted.copy):
+            copy.save(wanted.copy)
+    if wanted.copy is not None and options.json != "-":
+        print("There is no copy to write." if copy is None else f"Copy: {wanted.copy.resolve()}")
 
 
 def _written_names(files: Mapping[ReportFormat, Path], options: TargetOptions) -> dict[str, str | None]:

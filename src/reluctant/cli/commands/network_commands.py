@@ -150,6 +150,9 @@ def verify(
     tol: Annotated[
         float | None, typer.Option(help="Largest error accepted, relative to the output's deviation.")
     ] = None,
+    points: Annotated[
+        int, typer.Option(min=2, help="Random inputs of each of the four scales; with --inputs, as many rows of it.")
+    ] = 64,
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
@@ -166,9 +169,12 @@ def verify(
     candidate = ReLUNetwork.load(network)
     with opened_target(options, target) as oracle:
         if options.given_link == "identity":
-            found, form = verify_as_written(oracle, candidate, rng=options.seed, tol=tol)
+            found, form = verify_as_written(oracle, candidate, rng=options.seed, tol=tol, points=points)
         else:
-            found, form = rl.verify(oracle, candidate, rng=options.seed, tol=tol), ComparedForm.AS_GIVEN
+            found, form = (
+                rl.verify(oracle, candidate, rng=options.seed, tol=tol, points=points),
+                ComparedForm.AS_GIVEN,
+            )
         compared = _compared(form, candidate.link)
         hint = "" if found.ok else _why_not(oracle, candidate, options)
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found, compared=compared)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.extraction.deep_few_digits.asked import Asked, scatter
+from reluctant.extraction.deep_few_digits.answer_store import Asked, scatter
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
 from reluctant.extraction.deep_few_digits.missing_neurons import (
     EXPLAINED,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.asked import Asked
+from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.frame_fit import SURPRISE, CarriedNoise, FittedFrame, across_creases
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers
 from reluctant.extraction.method import StageFailed

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.asked import Asked
+from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, SmallFrame, find_first_layer
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame, settled_fit
 from reluctant.extraction.deep_few_digits.last_fit import fit_everywhere, fit_nearby

@@ -16,7 +16,7 @@ from reluctant.extraction.from_labels.bent_model import BoundaryPoints
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import SOME_UNSEEN, Certainty, LocatedPoints, polished, triangle
-from reluctant.extraction.from_labels.peeling import refuse_curves
+from reluctant.extraction.from_labels.missed_creases import refuse_curves
 from reluctant.extraction.from_labels.walks import Facets, Walks
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
