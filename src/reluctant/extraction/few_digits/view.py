@@ -125,7 +125,9 @@ def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> Floa
     quietest = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
     _, scatter, answers = _short_lines(view, scale, rng)
     rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
-    found = np.maximum(np.median(scatter, axis=0), np.maximum(rounding, LEAST_NOISE))
+    # A line on which no neuron is on has no noise; of few neurons that are half of the lines.
+    usual = np.array([np.median(each[each > 0]) if each.any() else 0.0 for each in scatter.T])
+    found = np.maximum(usual, np.maximum(rounding, LEAST_NOISE))
     return np.maximum(found, quietest * found.max())
 
 
