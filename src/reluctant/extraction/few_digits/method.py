@@ -170,17 +170,16 @@ class FewDigits(Method):
 
 
 def _scales_of_inputs(view: View, count: int, many: bool, rng: np.random.Generator) -> FloatArray:
-    """Scales (n,) of random inputs: those of use, and larger ones where the target may be asked.
+    """Scales (n,) of random inputs: those of use, and as many larger ones where the target may be asked.
 
     Noise of large constants would hide the digits of weights, and far out these would be missing. In many dimensions
     Gaussian inputs are all as long, and hardly tell constants from weights that differ a little.
     """
-    spread, far_share, farthest = 0.7, 0.5, 100.0  # spread in the logarithm; farthest: as verification looks
+    spread, farthest = 0.7, 100.0  # spread in the logarithm; farthest: as verification looks
+    drawn = rng.uniform(-1, 1, count)
     if isinstance(view, BoxView):
         return np.ones(count)
-    if many:
-        return np.exp(rng.uniform(-spread, spread, count))
-    return np.where(rng.random(count) < far_share, farthest ** rng.uniform(0, 1, count), 1.0)
+    return np.exp(spread * drawn) if many else farthest ** np.maximum(drawn, 0)
 
 
 def _parameters(view: View, known: KnownSubspace) -> int:

@@ -125,10 +125,13 @@ def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> Floa
     quietest = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
     _, scatter, answers = _short_lines(view, scale, rng)
     rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
-    # A line on which no neuron is on has no noise; of few neurons that are half of the lines.
-    usual = np.array([np.median(each[each > 0]) if each.any() else 0.0 for each in scatter.T])
-    found = np.maximum(usual, np.maximum(rounding, LEAST_NOISE))
+    found = np.maximum(_usual(scatter), np.maximum(rounding, LEAST_NOISE))
     return np.maximum(found, quietest * found.max())
+
+
+def _usual(scatter: FloatArray) -> FloatArray:
+    """The median (m,) of those lines (n, m) that have noise: one on which no neuron is on has none."""
+    return np.array([np.median(each[each > 0]) if each.any() else 0.0 for each in scatter.T])
 
 
 def _short_lines(view: View, scale: float, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -156,7 +159,7 @@ def carried_precision(view: View, network: ReLUNetwork, rng: np.random.Generator
         lines = [_short_lines(view, scale, rng)[:2] for scale in scales]
     sizes = np.concatenate([rounding_sizes(network, centres) for centres, _ in lines])
     scatter = view.units * np.concatenate([scatter for _, scatter in lines])
-    factor = np.median(scatter / np.maximum(sizes, LEAST_NOISE), axis=0)
+    factor = _usual(scatter / np.maximum(sizes, LEAST_NOISE))
     return CarriedPrecision(plain.near, plain.growth, network=network, factor=factor)
 
 
