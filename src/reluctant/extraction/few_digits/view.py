@@ -84,7 +84,8 @@ class View:
 
     def noise_at_use(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
         """Noise (n,) of answers at such inputs, times these scales (n,)."""
-        return self.noise.near * self.noise.at(np.maximum(scales, 1.0) * self.size) / self.noise.at(self.size)
+        usual, there = (self.noise.at(self.size * times) for times in (np.ones(1), np.maximum(scales, 1.0)))
+        return np.asarray(self.noise.near * there / usual)
 
     def pulled_in(self, frame: Frame, y: FloatArray) -> FloatArray:
         """Coordinates of a frame, moved towards its origin where the target may not be asked."""
