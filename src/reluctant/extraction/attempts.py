@@ -53,7 +53,7 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
-from reluctant.interface.column_scales import found_units
+from reluctant.interface.column_scales import changing_units, found_units
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -97,6 +97,7 @@ from reluctant.verification.precision import PrecisionCheck, examine_precision
 ATTEMPTS = 4
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
+OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
 
@@ -195,12 +196,19 @@ class Attempt:
     limit: float | None = None
     raised: str = ""
 
+    def __str__(self) -> str:
+        why = "" if self.number is None or self.limit is None else f" ({self.number:.2g}, limit {self.limit:.2g})"
+        return f"{self.method}: {self.rows} rows, ended in stage {self.stage or 'start'}{why}"
+
 
 @dataclass
 class Attempts:
     """What was tried, in order."""
 
     entries: list[Attempt] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.entries))
 
     @contextmanager
     def entry(self, method: Method, run: Run[Any]) -> Iterator[None]:
@@ -240,13 +248,13 @@ class Extraction:
     units: InputUnits | None = None  # of the inputs, where questions have found them
 
     def go(self, attempts: int) -> Ending:
-        """As the target is; where that fails and its columns are of different sizes, in units found by questions."""
+        """As the target is; where that fails, in units of the inputs that are found by questions.
+
+        Its columns may be of different sizes, or it may change at few inputs alone.
+        """
         oracle = self.run.oracle
         outcome, network = self.go_and_compare(attempts)
-        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
-            return outcome, network
-        uneven = "own scales" in self.run.evidence
-        units = found_units(oracle, self.rng.spawn(1)[0], uneven=uneven)
+        units = self.other_units(oracle, outcome)
         if units is None:
             return outcome, network
         before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
@@ -268,6 +276,14 @@ class Extraction:
             return outcome, network
         self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
         return again
+
+    def other_units(self, oracle: Counting, outcome: Outcome) -> InputUnits | None:
+        """Units in which another search may find more, after one that ended so."""
+        if outcome in OF_CONSTANTS and self.knows_no_inputs(oracle, refused=True) and self.method is None:
+            return changing_units(oracle, self.rng.spawn(1)[0])
+        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
+            return None
+        return found_units(oracle, self.rng.spawn(1)[0], uneven="own scales" in self.run.evidence)
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
@@ -301,11 +317,13 @@ class Extraction:
         self.take(replace(self.last, verification=found))
         return Outcome.UNVERIFIED, network
 
-    def knows_no_inputs(self, oracle: Counting) -> bool:
-        """True if nothing is known of the inputs of a target that answers values."""
+    def knows_no_inputs(self, oracle: Counting, *, refused: bool = False) -> bool:
+        """True if nothing is known of the inputs of a target that answers values. refused: by its health, or not."""
         facts, health = oracle.facts, self.run.evidence["health"]
         unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
-        return unknown and health.answers is Kind.VALUES and health.raw is None and health.refusal is None
+        return (
+            unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
+        )
 
     def may_look_for_units(self, oracle: Counting) -> bool:
         """True if nothing is known of the inputs, no method was asked for, and there are no gradients."""
@@ -567,6 +585,7 @@ class Extraction:
     def checked_network(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The candidate of one run of a method, the right way round, held against the target."""
         candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
+        _check_given(candidate, place.oracle)
         if candidate.verification is not None:
             return CheckedNetwork(candidate.network, candidate, candidate.verification)
         network = orient(candidate.network, arrays=place.oracle.arrays)
@@ -665,6 +684,20 @@ class Extraction:
             evidence.setdefault("reason", why)
         views = {f"{stage} search": view for stage, view in self.run.oracle.ledger.views.items()}
         return self.run.result(outcome, network, views)
+
+
+def _check_given(candidate: object, oracle: Counting) -> None:
+    """Refuse what a user's own method cannot mean, by name."""
+    if not isinstance(candidate, Candidate):
+        raise InvalidInput.about(
+            "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
+        )
+    widths = candidate.network.widths
+    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
+        raise InvalidInput.about(
+            "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
+            expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
+        )  # fmt: skip
 
 
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are

@@ -240,6 +240,8 @@ class ReachingKeywords(TypedDict, total=False):
     retries: int | None
     batch: int | None
     trust_code: bool
+    gradients: GivenGradients
+    explanation: Explanation
     serving: Serving | None
     recording: Recording | None
 
@@ -252,8 +254,6 @@ class OpeningKeywords(ReachingKeywords, ServedKeywords, total=False):
     link: AnswerLink | None
     percent: bool
     precision: RunPrecision
-    gradients: GivenGradients
-    explanation: Explanation
     engine: Engine | None
     reading: Reading | None
 
