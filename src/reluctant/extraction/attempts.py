@@ -50,6 +50,7 @@ from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.straight_creases import look_for_layers
+from reluctant.extraction.weak_neuron import with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
@@ -592,6 +593,12 @@ class Extraction:
         self.check_creases(network)
         known = [] if place.box is not None else self.counterexamples  # another box may not hold them
         found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
+        if found.is_close and place.oracle.facts.domain.is_space:
+            wider = with_weak_neuron(place.oracle, network, place.noise, rng)
+            again = None if wider is None else replace(candidate, network=wider, held_out=None)
+            if again is not None:
+                better = check_candidate(place.oracle, wider, again, place.health.noise, self.run.rows, rng, known)
+                found = better if better.doubt is None else found
         if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
             self.counterexamples.append(found.verification.counterexamples)
         return found
@@ -724,6 +731,14 @@ class CheckedNetwork:
         """The first check that did not pass."""
         checks = (self.verification, self.precision)
         return next((check for check in checks if check is not None and not check.ok), None)
+
+    @property
+    def is_close(self) -> bool:
+        """True if a network of several hidden layers is in doubt, but off by little: a neuron that hardly matters."""
+        little = 1e-2  # of the output's deviation
+        checked, exact = self.verification, self.candidate.precision is None and self.candidate.asked is None
+        several = exact and self.network.depth > 2 and isinstance(checked, Verification)
+        return several and not checked.ok and not checked.undecided and checked.max_error < little
 
     @property
     def most_tolerance(self) -> float:
