@@ -593,12 +593,13 @@ class Extraction:
         self.check_creases(network)
         known = [] if place.box is not None else self.counterexamples  # another box may not hold them
         found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
+        wider = None
         if found.is_close and place.oracle.facts.domain.is_space:
             wider = with_weak_neuron(place.oracle, network, place.noise, rng)
-            again = None if wider is None else replace(candidate, network=wider, held_out=None)
-            if again is not None:
-                better = check_candidate(place.oracle, wider, again, place.health.noise, self.run.rows, rng, known)
-                found = better if better.doubt is None else found
+        if wider is not None:
+            again = replace(candidate, network=wider, held_out=None)
+            better = check_candidate(place.oracle, wider, again, place.health.noise, self.run.rows, rng, known)
+            found = better if better.doubt is None else found
         if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
             self.counterexamples.append(found.verification.counterexamples)
         return found
@@ -737,8 +738,9 @@ class CheckedNetwork:
         """True if a network of several hidden layers is in doubt, but off by little: a neuron that hardly matters."""
         little = 1e-2  # of the output's deviation
         checked, exact = self.verification, self.candidate.precision is None and self.candidate.asked is None
-        several = exact and self.network.depth > 2 and isinstance(checked, Verification)
-        return several and not checked.ok and not checked.undecided and checked.max_error < little
+        if not isinstance(checked, Verification) or not exact or self.network.depth <= 2:
+            return False
+        return not checked.ok and not checked.undecided and checked.max_error < little
 
     @property
     def most_tolerance(self) -> float:
