@@ -49,6 +49,7 @@ from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
+from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
@@ -95,6 +96,7 @@ from reluctant.verification.own_scales import compare_at_own_scales
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
+FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
@@ -326,7 +328,7 @@ class Extraction:
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
-            return Outcome.LOW_PRECISION, None
+            return self.try_methods(place, min(attempts, FITS), few_digits=True)
         if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
@@ -343,7 +345,8 @@ class Extraction:
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES)
+        coarse = self.method is None or isinstance(self.method, RoundedProbabilities)
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=coarse)
         if read is None:
             return place
         self.run.oracle = read.oracle
@@ -486,11 +489,12 @@ class Extraction:
 
     def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
-        more_directions = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
         explained = place.oracle.explained is not None
+        if place.health.raw is not None and place.health.raw.too_coarse:
+            yield from repeat(RoundedProbabilities())
         if explained:
             yield from self.methods_for_gradients(place)
             if in_space and not few_digits and place.oracle.dim > 1:
@@ -502,7 +506,7 @@ class Extraction:
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
-            yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
+            yield from self.methods_for_few_digits() if in_space else self.methods_for_few_digits_inside(place)
             return
         if not explained:
             yield DepthTwo()
@@ -551,6 +555,13 @@ class Extraction:
             probes += self.stuck == PROBE
         while self.stuck != WIDTH:
             yield FewDigitsDeep()
+
+    def methods_for_few_digits_inside(self, place: Place) -> Iterator[Method]:
+        """One hidden layer by lines; of probabilities also by a fit at random inputs."""
+        more_directions = (3, 6, 12)  # more lines meet more creases
+        yield from map(FewDigits, more_directions)
+        if place.oracle.facts.saturates:
+            yield RoundedProbabilities()
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks; numbers that its arithmetic cannot cope with end it."""
