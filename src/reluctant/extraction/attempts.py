@@ -328,7 +328,8 @@ class Extraction:
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
-            return self.try_methods(place, min(attempts, FITS), few_digits=True)
+            may = self.may_read_coarse and place.health.raw.may_be_fitted(place.oracle.outputs)
+            return self.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
         if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
@@ -343,10 +344,14 @@ class Extraction:
             self.run.evidence["gradients"] = reading.diagnosis
         return replace(place, oracle=oracle)
 
+    @property
+    def may_read_coarse(self) -> bool:
+        """True if no method was asked for that lines of rounded probabilities say nothing to."""
+        return self.method is None or isinstance(self.method, RoundedProbabilities)
+
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        coarse = self.method is None or isinstance(self.method, RoundedProbabilities)
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=coarse)
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_coarse)
         if read is None:
             return place
         self.run.oracle = read.oracle
@@ -489,12 +494,14 @@ class Extraction:
 
     def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
         """The method that was asked for, again and again; else a ladder, by what the creases look like."""
+        more_directions = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
         in_space = place.oracle.facts.domain.is_space
         if self.method is not None:
             yield from repeat(self.method)
         explained = place.oracle.explained is not None
         if place.health.raw is not None and place.health.raw.too_coarse:
-            yield from repeat(RoundedProbabilities())
+            yield RoundedProbabilities()
+            yield from repeat(RoundedProbabilities(answers_each=8.0, fewest_rows=2400))
         if explained:
             yield from self.methods_for_gradients(place)
             if in_space and not few_digits and place.oracle.dim > 1:
@@ -506,7 +513,7 @@ class Extraction:
         if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
             yield FewDigits()
         if few_digits:
-            yield from self.methods_for_few_digits() if in_space else self.methods_for_few_digits_inside(place)
+            yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
             return
         if not explained:
             yield DepthTwo()
@@ -555,13 +562,6 @@ class Extraction:
             probes += self.stuck == PROBE
         while self.stuck != WIDTH:
             yield FewDigitsDeep()
-
-    def methods_for_few_digits_inside(self, place: Place) -> Iterator[Method]:
-        """One hidden layer by lines; of probabilities also by a fit at random inputs."""
-        more_directions = (3, 6, 12)  # more lines meet more creases
-        yield from map(FewDigits, more_directions)
-        if place.oracle.facts.saturates:
-            yield RoundedProbabilities()
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks; numbers that its arithmetic cannot cope with end it."""

@@ -17,9 +17,9 @@ from reluctant.extraction.method import Candidate, Certificate, Keep, Method, St
 from reluctant.extraction.orientation import orient
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry import DistanceNoise
-from reluctant.interface.noise import UNIFORM_SD, RawDigits, ask
+from reluctant.interface.noise import FITTED_DECIMALS, UNIFORM_SD, RawDigits, ask
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, unit_roundoff
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.links import raw_answers
 from reluctant.verification.agreement import CONFIDENCE, GroupError, Verification
@@ -35,6 +35,7 @@ class RoundedProbabilities(Method):
         starts: random starts of each width.
         steps: most steps of a fit.
         answers_each: answers asked for each parameter of the widest fit so far.
+        fewest_rows: rows of the first fit, at least.
         fit_error: largest root mean square of a fit, in deviations of the rounding.
         most_parameters: a wider layer is not tried.
         held_out: fresh inputs of each scale that the network is verified at.
@@ -47,6 +48,7 @@ class RoundedProbabilities(Method):
     starts: int = 3
     steps: int = 120
     answers_each: float = 4.0
+    fewest_rows: int = 800
     fit_error: float = 1.1
     most_parameters: int = 1200
     held_out: int = 128
@@ -57,33 +59,18 @@ class RoundedProbabilities(Method):
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where no fit explains the answers."""
-        unit, most = self._rounding(oracle, rng)
+        unit = _last_digit(oracle, rng)
         place = _Place(oracle, rng, _scale(oracle, rng, unit))
         data, best = _Answers(np.empty((0, oracle.dim)), np.empty((0, 0)), UNIFORM_SD * unit), np.inf
         for width in self._tried(oracle):
-            data = place.more(data, int(self.answers_each * _count(width, oracle) / oracle.outputs))
+            wanted = int(self.answers_each * _count(width, oracle) / oracle.outputs)
+            data = place.more(data, max(wanted, self.fewest_rows))
             for _ in range(self.starts):
                 found = self._fitted(_Layer.drawn(width, data.rows, oracle.outputs, rng), data)
                 best = min(best, found.chi)
-                if found.chi < most:
-                    return self._verified(found, data.with_noise(found), place, keep)
-        raise StageFailed("fit", "no layer of these widths explains the answers", number=best, limit=most)
-
-    def _rounding(self, oracle: Counting, rng: np.random.Generator) -> tuple[float, float]:
-        """The unit of the last digit of probabilities, and what a fit may leave, in deviations of a rounding to it.
-
-        Roundings inside a network of float32 come on top, and are many times that of its answers.
-        """
-        fewest, rows, inside = 3, 12, 100.0
-        with oracle.stage("look"), raw_answers(oracle) as raw:
-            ask(oracle, oracle.facts.domain.sample(rng, rows, oracle.dim))
-            digits = RawDigits.last_of(oracle, raw)
-        one = digits is not None and (digits.link == "softmax" or (digits.link == "sigmoid" and oracle.outputs == 1))
-        if digits is not None and one and digits.decimals is not None and digits.decimals >= fewest:
-            return 10.0**-digits.decimals, self.fit_error
-        if digits is not None and one and digits.decimals is None and digits.number_format == "float32":
-            return unit_roundoff(np.float32), inside
-        raise StageFailed("look", "no probabilities with so many decimals", number=0, limit=fewest)
+                if found.chi < self.fit_error:
+                    return self._verified(self._smallest(found, data), data.sd, place, keep)
+        raise StageFailed("fit", "no layer of these widths explains the answers", number=best, limit=self.fit_error)
 
     def _tried(self, oracle: Counting) -> Iterator[int]:
         for width in self.widths:
@@ -118,11 +105,10 @@ class RoundedProbabilities(Method):
         spare, (m, d) = 3.0, layer.skip.shape
         return spare * (d + m + 1) * data.sd**2
 
-    def _verified(self, found: _Fit, data: _Answers, place: _Place, keep: Keep) -> Candidate:
-        found = self._smallest(found, data)
+    def _verified(self, found: _Fit, sd: float, place: _Place, keep: Keep) -> Candidate:
         network = found.layer.network(plain=found.plain)
         keep(network)
-        verification = place.compared(network, data.sd, self)
+        verification = place.compared(network, sd, self)
         errors = np.full(network.widths[1], float("nan"))
         certificate = Certificate(errors, float("nan"), np.inf, estimated=True)
         return Candidate(network, certificate=certificate, verification=verification)
@@ -131,6 +117,18 @@ class RoundedProbabilities(Method):
 def _count(width: int, oracle: Counting) -> int:
     d, m = oracle.dim, oracle.outputs
     return width * (d + 1 + m) + m * (d + 1)
+
+
+def _last_digit(oracle: Counting, rng: np.random.Generator) -> float:
+    """The unit of the last decimal of the probabilities. Cost: 12 rows."""
+    rows = 12
+    with oracle.stage("look"), raw_answers(oracle) as raw:
+        ask(oracle, oracle.facts.domain.sample(rng, rows, oracle.dim))
+        digits = RawDigits.last_of(oracle, raw)
+    if digits is None or digits.decimals is None or not digits.may_be_fitted(oracle.outputs):
+        decimals = 0 if digits is None else digits.decimals or 0
+        raise StageFailed("look", "no rounded probabilities of one softmax", number=decimals, limit=FITTED_DECIMALS)
+    return 10.0**-digits.decimals
 
 
 def _probabilities(oracle: Counting, rows: FloatArray) -> FloatArray:
@@ -220,12 +218,6 @@ class _Answers:
     def size(self) -> float:
         """The sum of squares that noise leaves."""
         return self.p.size * self.sd**2
-
-    def with_noise(self, found: _Fit) -> _Answers:
-        """The same with the noise that a fit leaves, where that is more than rounding; its parameters took a share."""
-        layer = found.layer
-        free = max(self.p.size - sum(part.size for part in (layer.weights, layer.biases, layer.outputs)), 1)
-        return replace(self, sd=max(self.sd, float(np.sqrt(found.size / free))))
 
 
 @dataclass(frozen=True)

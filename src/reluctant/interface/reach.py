@@ -286,7 +286,8 @@ def find_link(
         behind = examine(read, rng, lines)
     except TargetError:
         return None
-    unreadable = behind.raw is not None and (behind.raw.certain or (behind.raw.too_coarse and not coarse))
+    fitted = coarse and behind.raw is not None and behind.raw.may_be_fitted(read.outputs)
+    unreadable = behind.raw is not None and (behind.raw.certain or (behind.raw.too_coarse and not fitted))
     allowed = OF_VALUES if served.are_of_a_link else (None,)
     return None if unreadable or behind.refusal not in allowed else ReadTarget(read, behind, link, served.percent)
 
