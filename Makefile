@@ -82,7 +82,7 @@ test-lowest:
 		--editable '.[cli,http,onnx,report,sklearn,testing]' 'pytest-xdist>=3.5'
 	$(LOWEST)/bin/python -m pytest -q -n 2 -k 'not torch' tests/extraction tests/geometry tests/learning tests/networks tests/span
 
-# The wheel as a user gets it: one empty environment for each extra, outside of the repository.
+# The wheel as a user gets it: each extra in an empty environment, used by itself.
 EXTRAS := cli onnx torch sklearn report lattice http dask testing
 dist: $(BIN)/python
 	rm -rf dist build/wheel
@@ -92,7 +92,7 @@ dist: $(BIN)/python
 	set -e; for extra in $(EXTRAS); do \
 		$(PYTHON) -m venv build/wheel/$$extra; \
 		build/wheel/$$extra/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[$$extra]"; \
-		(cd build/wheel && $$extra/bin/python -c "import reluctant; print('$$extra', reluctant.__version__)"); \
+		(cd build/wheel && $$extra/bin/python ../../scripts/try_extra.py $$extra); \
 	done
 
 docs: $(VENV)/.docs-installed

@@ -79,6 +79,7 @@ BENCHMARKS = {
     "dask": dask.main,
     "honesty": honesty.main,
     "honesty-float32": honesty.float32,
+    "honesty-ridges": honesty.ridges,
     "honesty-float32-layers": honesty.float32_layers,
     "probabilities": probabilities.main,
     "defenses": defenses.main,

@@ -241,3 +241,19 @@ def test_a_failed_shard_is_repeated_by_itself(client: Any, tmp_path: Path) -> No
     with rl.open_oracle(FailingOnce(tmp_path), dim=6, retries=1, engine=client) as oracle:
         np.testing.assert_allclose(oracle.query(rows), SHALLOW(rows), rtol=1e-13, atol=1e-13)
         assert oracle.queries == 1 + len(rows) + SMALLEST_SHARE
+
+
+def test_workers_answer_gradients(client: Any, tmp_path: Path) -> None:
+    rows = gaussian_rows(100, NETWORK.dim)
+    with rl.open_oracle(NETWORK, gradients=True, transcript=tmp_path, engine=client) as oracle:
+        found = oracle.query_gradients(rows)
+        np.testing.assert_allclose(found.gradients, NETWORK.gradients(rows), rtol=1e-13, atol=1e-13)
+        assert oracle.queries == len(rows)
+    with rl.open_oracle(NETWORK, gradients=NETWORK.gradients, transcript=tmp_path, engine=client) as oracle:
+        np.testing.assert_array_equal(oracle.query_gradients(rows).gradients, found.gradients)
+        assert oracle.ledger.total.sent == 0
+
+
+def test_a_target_without_gradients_says_so_before_it_is_sent(client: Any) -> None:
+    with pytest.raises(rl.errors.InvalidInput, match="gradients: got True for"):
+        rl.open_oracle(of_the_batch, dim=6, gradients=True, engine=client)

@@ -32,7 +32,8 @@ import numpy as np
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Facts, NetworkOracle, open_oracle
 
-folder, patience = Path(sys.argv[1]), int(sys.argv[2])
+folder, patience, explained = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "gradients"
+network = ReLUNetwork.load(folder / "model.npz")
 paid = os.open(folder / "paid", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
@@ -53,9 +54,11 @@ class Paid(NetworkOracle):
 
 
 rng = np.random.default_rng(0)
-with open_oracle(Paid(ReLUNetwork.load(folder / "model.npz")), transcript=folder / "run") as oracle:
+gradients = network.gradients if explained else None
+with open_oracle(Paid(network), transcript=folder / "run", gradients=gradients) as oracle:
     oracle.begin("search", 0)
-    answers = [oracle.query(rng.standard_normal(({BATCH_ROWS}, 8))) for _ in range({BATCHES})]
+    ask = (lambda rows: oracle.query_gradients(rows).packed) if explained else oracle.query
+    answers = [ask(rng.standard_normal(({BATCH_ROWS}, 8))) for _ in range({BATCHES})]
 total = oracle.ledger.total
 np.save(folder / "answers.npy", np.concatenate(answers))
 print(json.dumps([total.asked, total.sent, total.replayed]))
@@ -67,15 +70,15 @@ def rows_paid(folder: Path) -> int:
     return sum(map(int, path.read_text().split())) if path.exists() else 0
 
 
-def start(folder: Path, patience: int) -> subprocess.Popen[str]:
-    command = [sys.executable, str(folder / "run.py"), str(folder), str(patience)]
+def start(folder: Path, patience: int, answers: str) -> subprocess.Popen[str]:
+    command = [sys.executable, str(folder / "run.py"), str(folder), str(patience), answers]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def kill_in_the_middle(folder: Path, life: float) -> None:
+def kill_in_the_middle(folder: Path, life: float, answers: str) -> None:
     """Start a sitting, wait until it asks the target, kill it some time later."""
     before = rows_paid(folder)
-    with start(folder, PATIENCE) as process:
+    with start(folder, PATIENCE, answers) as process:
         try:
             deadline = time.monotonic() + START_SECONDS
             while rows_paid(folder) == before and process.poll() is None and time.monotonic() < deadline:
@@ -94,18 +97,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("answers", ["values", "gradients"])
 @pytest.mark.parametrize("kills", sweep([3, 10], fast=[3]))
-def test_kills_change_nothing(folder: Path, kills: int) -> None:
+def test_kills_change_nothing(folder: Path, kills: int, answers: str) -> None:
     lives = random.Random(0)
     for _ in range(kills):
-        kill_in_the_middle(folder, lives.uniform(0, LONGEST_LIFE_SECONDS))
-    with start(folder, patience=0) as process:
+        kill_in_the_middle(folder, lives.uniform(0, LONGEST_LIFE_SECONDS), answers)
+    with start(folder, 0, answers) as process:
         output, _ = process.communicate(timeout=START_SECONDS)
     asked, sent, replayed = json.loads(output)
 
     total = BATCHES * BATCH_ROWS
     rows = np.random.default_rng(0).standard_normal((total, 8))
-    np.testing.assert_allclose(np.load(folder / "answers.npy"), planted((8, 12, 2), 1)(rows), rtol=0, atol=1e-13)
+    network, found = planted((8, 12, 2), 1), np.load(folder / "answers.npy")
+    np.testing.assert_allclose(found[:, :2], network(rows), rtol=0, atol=1e-13)
+    if answers == "gradients":
+        np.testing.assert_allclose(found[:, 2:], network.gradients(rows).reshape(total, -1), rtol=0, atol=1e-13)
     assert asked == sent + replayed == total
     assert replayed > 0
     assert 0 <= rows_paid(folder) - total <= kills * CHUNK_ROWS

@@ -13,6 +13,7 @@ from sweeps import sweep
 from reluctant.audit.facts import CopyMethod
 from reluctant.audit.record import AuditRecord, LeakKind, Level
 from reluctant.audit.steps import interface_steps
+from reluctant.cli.advice import as_command
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.tables import interface_facts
 from reluctant.report.text import also_found, flip_sentence, line_sentence, student_of, student_shape
@@ -139,6 +140,7 @@ def test_a_sigmoid_that_nobody_looked_behind_settles_nothing(monkeypatch):
     assert sorted(states(record).values()).count("not tried") == 3
     assert reasons(record).count("unread-link") == 1
     assert 'link="sigmoid"' in verdict_sentence(record)
+    assert "--link sigmoid" in verdict_sentence(record, as_command)
     assert record.step("flip").diagnosis.slug == "no-sign"
 
 

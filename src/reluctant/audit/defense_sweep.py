@@ -21,16 +21,18 @@ from reluctant.audit.copies import copy_error
 from reluctant.audit.defense_trial import BUDGET, METHODS, NO_DEFENSE, SECONDS, DefenseResult, Rebuilt, try_defense
 from reluctant.audit.facts import Bounds
 from reluctant.audit.findings import Findings, Skip
-from reluctant.audit.record import FailedDefense, StandsFor, SweepFacts, SweepInputs
+from reluctant.audit.record import NO_GRADIENTS, FailedDefense, StandsFor, SweepFacts, SweepInputs
 from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, labels_of, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
+from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.adapters.given_gradients import WithGradients
 from reluctant.oracles.input_units import Scaled
 from reluctant.oracles.ledger import Clock
 from reluctant.oracles.links import AnswerLink, PlainProbabilities
@@ -154,6 +156,17 @@ def default_defenses(
     return found
 
 
+def gradient_defenses(dim: int, spread: float) -> list[DefenseNames]:
+    """The defenses of an interface that answers gradients, none of them last: values stay as they are."""
+    few_entries = 0.1  # of a gradient
+    noise = NOISE * spread if np.isfinite(spread) and spread > 0 else NOISE
+    names = (
+        f"gradient-decimals={DECIMALS[1]}", f"gradient-noise={noise:.1g}",
+        f"gradient-top={max(1, round(few_entries * dim))}", "gradient-sign", "gradient-absolute", NO_GRADIENTS,
+    )  # fmt: skip
+    return [(name,) for name in names]
+
+
 def sweep(
     model: StandIn,
     *,
@@ -178,6 +191,8 @@ def sweep(
         names for names in default_defenses(model.copy.facts, model.spread, model.last, model.link)
         if names != LABELS_ALONE or model.has_labels
     ]  # fmt: skip
+    if model.copy.explained is not None:
+        trials += gradient_defenses(model.copy.dim, model.spread)
     known: dict[DefenseNames, DefenseResult] = {} if undefended is None else {(): undefended}
     watch = watch or (lambda done, of, doing: None)
     try_one = partial(
@@ -239,7 +254,7 @@ def _try_on_engine(
 
 def try_defenses(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
-    copy, yardstick, last, on = _copy(known, oracle.facts.domain)
+    copy, yardstick, last, on = _copy(known, oracle.facts.domain, gradients=oracle.explained is not None)
     served, link = known.served, known.link if known.given.output is None else "identity"
     try:
         model = StandIn(
@@ -285,10 +300,11 @@ def _undefended(known: Findings) -> DefenseResult | None:
     return DefenseResult(NO_DEFENSE, honest, known.span, extracted, learned, cut)
 
 
-def _copy(known: Findings, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, ...], StandsFor]:
+def _copy(known: Findings, domain: Domain, *, gradients: bool) -> tuple[Oracle, Oracle, tuple[str, ...], StandsFor]:
     """The stand-in, the same without noise, the names that cut the digits of both, and its kind.
 
-    The network that extraction recovered, else the file; skipped where there is neither.
+    The network that extraction recovered, else the file; skipped where there is neither. gradients: the target answers
+    them, and so does the network, unless they are none.
     """
     extraction = known.extraction
     if known.without and known.given.file is not None:
@@ -296,7 +312,9 @@ def _copy(known: Findings, domain: Domain) -> tuple[Oracle, Oracle, tuple[str, .
     if known.given.output is not None and known.linked:
         raise Skip("output-behind-link")
     if extraction is not None and extraction.ok and extraction.network is not None:
-        whole = NetworkOracle(extraction.network.before_link(known.written_link))
+        plain = NetworkOracle(extraction.network.before_link(known.written_link))
+        explained = gradients and not Measured.of(extraction).gradients_refused
+        whole = WithGradients(plain, plain.gradients) if explained else plain
         noisy = defend(whole, *noise_served(known.served))
         digits = digits_served(known.served)
         return open_oracle(noisy, domain=domain), open_oracle(whole, domain=domain), digits, StandsFor.RECOVERED

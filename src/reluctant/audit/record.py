@@ -318,6 +318,9 @@ class FailedDefense:
     message: str
 
 
+NO_GRADIENTS = "gradient-none"  # the defense that leaves values alone
+
+
 @dataclass(frozen=True)
 class SweepFacts:
     """Defenses tried on the stand-in for the model, with this budget of rows for each method.
@@ -333,6 +336,23 @@ class SweepFacts:
     failed: tuple[FailedDefense, ...] = ()
     open: bool | None = None
     cheapest: str | None = None
+
+    @property
+    def explanations(self) -> tuple[int, int] | None:
+        """Queries of a copy with the gradients that the target answers, and without; None where it answers none."""
+        found = {row.defense: row.rebuilt for row in self.rows}
+        bare, without = found.get("none"), found.get(NO_GRADIENTS)
+        if bare is None or without is None or not (bare.copied and without.copied):
+            return None
+        return bare.queries, without.queries
+
+    def takes_saving(self, row: DefenseRow) -> bool:
+        """True if a defense of gradients makes them no cheaper than values, to half of what these cost."""
+        return (
+            self.explanations is not None
+            and row.rebuilt is not None
+            and (not row.rebuilt.copied or 2 * row.rebuilt.queries >= self.explanations[1])
+        )
 
 
 # ---- pictures: the data each one is drawn from, to the digits a picture shows

@@ -54,7 +54,7 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
-from reluctant.interface.column_scales import found_units
+from reluctant.interface.column_scales import changing_units, found_units
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -99,6 +99,7 @@ ATTEMPTS = 4
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
+OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
 
@@ -197,12 +198,19 @@ class Attempt:
     limit: float | None = None
     raised: str = ""
 
+    def __str__(self) -> str:
+        why = "" if self.number is None or self.limit is None else f" ({self.number:.2g}, limit {self.limit:.2g})"
+        return f"{self.method}: {self.rows} rows, ended in stage {self.stage or 'start'}{why}"
+
 
 @dataclass
 class Attempts:
     """What was tried, in order."""
 
     entries: list[Attempt] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.entries))
 
     @contextmanager
     def entry(self, method: Method, run: Run[Any]) -> Iterator[None]:
@@ -242,13 +250,13 @@ class Extraction:
     units: InputUnits | None = None  # of the inputs, where questions have found them
 
     def go(self, attempts: int) -> Ending:
-        """As the target is; where that fails and its columns are of different sizes, in units found by questions."""
+        """As the target is; where that fails, in units of the inputs that are found by questions.
+
+        Its columns may be of different sizes, or it may change at few inputs alone.
+        """
         oracle = self.run.oracle
         outcome, network = self.go_and_compare(attempts)
-        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
-            return outcome, network
-        uneven = "own scales" in self.run.evidence
-        units = found_units(oracle, self.rng.spawn(1)[0], uneven=uneven)
+        units = self.other_units(oracle, outcome)
         if units is None:
             return outcome, network
         before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
@@ -270,6 +278,14 @@ class Extraction:
             return outcome, network
         self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
         return again
+
+    def other_units(self, oracle: Counting, outcome: Outcome) -> InputUnits | None:
+        """Units in which another search may find more, after one that ended so."""
+        if outcome in OF_CONSTANTS and self.knows_no_inputs(oracle, refused=True) and self.method is None:
+            return changing_units(oracle, self.rng.spawn(1)[0])
+        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
+            return None
+        return found_units(oracle, self.rng.spawn(1)[0], uneven="own scales" in self.run.evidence)
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
@@ -303,11 +319,13 @@ class Extraction:
         self.take(replace(self.last, verification=found))
         return Outcome.UNVERIFIED, network
 
-    def knows_no_inputs(self, oracle: Counting) -> bool:
-        """True if nothing is known of the inputs of a target that answers values."""
+    def knows_no_inputs(self, oracle: Counting, *, refused: bool = False) -> bool:
+        """True if nothing is known of the inputs of a target that answers values. refused: by its health, or not."""
         facts, health = oracle.facts, self.run.evidence["health"]
         unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
-        return unknown and health.answers is Kind.VALUES and health.raw is None and health.refusal is None
+        return (
+            unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
+        )
 
     def may_look_for_units(self, oracle: Counting) -> bool:
         """True if nothing is known of the inputs, no method was asked for, and there are no gradients."""
@@ -578,6 +596,7 @@ class Extraction:
     def checked_network(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The candidate of one run of a method, the right way round, held against the target."""
         candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
+        _check_given(candidate, place.oracle)
         if candidate.verification is not None:
             return CheckedNetwork(candidate.network, candidate, candidate.verification)
         network = orient(candidate.network, arrays=place.oracle.arrays)
@@ -678,6 +697,20 @@ class Extraction:
         return self.run.result(outcome, network, views)
 
 
+def _check_given(candidate: object, oracle: Counting) -> None:
+    """Refuse what a user's own method cannot mean, by name."""
+    if not isinstance(candidate, Candidate):
+        raise InvalidInput.about(
+            "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
+        )
+    widths = candidate.network.widths
+    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
+        raise InvalidInput.about(
+            "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
+            expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
+        )  # fmt: skip
+
+
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
@@ -748,6 +781,9 @@ def check_candidate(
         noise, most = Noise(near, noise.relative), FEW_DIGITS_TOLERANCE
     elif candidate.asked is not None:
         most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
+    explained = oracle.explained is not None and candidate.precision is None and candidate.asked is None
+    if explained and network.depth > 2:
+        return CheckedNetwork(network, candidate, with_gradients(oracle, network, noise, rng, counterexamples))
     verification = examine(
         oracle, network, rng,
         noise=noise,
@@ -764,6 +800,17 @@ def check_candidate(
         most_tolerance=most,
     )  # fmt: skip
     return CheckedNetwork(network, candidate, verification, precision)
+
+
+def with_gradients(
+    oracle: Counting, network: ReLUNetwork, noise: Noise, rng: np.random.Generator, against: Sequence[HeldOutRows]
+) -> Verification:
+    """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take."""
+    at_scales, at_use, on_lines, sparse = 20, 100, 32, 32
+    return examine(
+        oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=1,
+        sparse=sparse, counterexamples=against, gradients=True,
+    )  # fmt: skip
 
 
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone

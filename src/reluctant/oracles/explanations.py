@@ -1,4 +1,4 @@
-"""Gradients on their way through wrappers that change answers: `Rewritten`, and `DividedByInput`.
+"""The face of an adapter that gives gradients, and their way through wrappers: `GradientFace`, `Rewritten`.
 
 A wrapper that changes answers says with `explaining` what becomes of their gradients. An interface that answers input ×
 gradient is divided by its inputs; an input that is 0 says nothing, so a row with zeros is asked a little beside them.
@@ -8,11 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
+
+
+class GradientFace(Wrapper):
+    """What an adapter answers where gradients are asked for: it gives both together, by `with_gradients`."""
+
+    inner: Any
+
+    @property
+    def facts(self) -> Facts:
+        """Those of the adapter, with room for gradients."""
+        inner: Facts = self.inner.facts
+        return replace(inner, outputs=inner.outputs * (1 + inner.dim))
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Ask for both."""
+        found: Explained = self.inner.with_gradients(rows)
+        return found.packed
 
 
 class Rewritten(Wrapper):

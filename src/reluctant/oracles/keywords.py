@@ -25,7 +25,7 @@ from reluctant.oracles.links import AnswerLink
 
 RunPrecision = Literal["as-served", "float64"]
 Explanation = Literal["gradient", "input-times-gradient"]
-GivenGradients: TypeAlias = Callable[[Any], Any] | bool | None
+GivenGradients: TypeAlias = Callable[[Any], Any] | bool | str | None
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,21 @@ def check_numbers(*, budget: int | None, timeout: float | None, retries: int, ba
         raise InvalidInput.about("retries", got=retries, expected="a whole number, at least 0")
 
 
-def checked_gradients(gradients: Any) -> GivenGradients:
-    """A function, True, or None; False is None."""
+def checked_gradients(gradients: Any, is_served: bool) -> GivenGradients:
+    """A function, True, the name of a served model's gradients, or None; False is None."""
     if gradients is None or gradients is False:
         return None
-    if gradients is not True and not callable(gradients):
+    if isinstance(gradients, str) and not is_served:
+        raise InvalidInput.about(
+            "gradients", got=f"'{gradients}' for a target that is not served", expected="a function, or True",
+            fix="A name says which tensor, or which part of a reply, of a served model holds gradients.",
+        )  # fmt: skip
+    if gradients is True and is_served:
+        raise InvalidInput.about(
+            "gradients", got="True for a served model", expected="the name of the output tensor that holds them",
+            fix="Give gradients='NAME', or the path of them in a JSON reply.",
+        )  # fmt: skip
+    if gradients is not True and not callable(gradients) and not isinstance(gradients, str):
         raise InvalidInput.about(
             "gradients", got=type(gradients).__name__, expected="a function (n, d) -> (n, m, d), or True"
         )
@@ -230,6 +240,8 @@ class ReachingKeywords(TypedDict, total=False):
     retries: int | None
     batch: int | None
     trust_code: bool
+    gradients: GivenGradients
+    explanation: Explanation
     serving: Serving | None
     recording: Recording | None
 
@@ -242,8 +254,6 @@ class OpeningKeywords(ReachingKeywords, ServedKeywords, total=False):
     link: AnswerLink | None
     percent: bool
     precision: RunPrecision
-    gradients: GivenGradients
-    explanation: Explanation
     engine: Engine | None
     reading: Reading | None
 

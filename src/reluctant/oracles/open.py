@@ -123,7 +123,8 @@ def open_oracle(
         batch: most rows in one call or request; a served model learns from refusals if it is not said.
         trust_code: allow files that can run code when they are loaded.
         gradients: a function (n, d) -> (n, m, d), or (n, d) of the output that `output` names; True for a torch module
-            (autograd) or a ReLUNetwork. A row that is asked for its gradients counts once.
+            (autograd) or a ReLUNetwork; of a served model the name of its output tensor, or their path in a JSON
+            reply. A row that is asked for its gradients counts once.
         explanation: what these are: "gradient", or "input-times-gradient", which is divided by the inputs.
         engine: "dask://host:port", or a Client of dask.distributed: its workers hold the target and share the rows.
         served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
@@ -149,7 +150,7 @@ def open_oracle(
         batch=batch if options_of_server is None else options_of_server.batch,
         served=options_of_server,
         engine=engine,
-        gradients=checked_gradients(gradients),
+        gradients=checked_gradients(gradients, is_served),
         output=int(read.output) if isinstance(read.output, int | np.integer) else None,
     )
     one_of("explanation", explanation, get_args(Explanation))

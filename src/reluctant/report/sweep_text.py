@@ -52,7 +52,7 @@ def sweep_sentence(sweep: SweepFacts) -> str:
         return f"{_nothing_to_stop(sweep)} {NOT_TRAINED}"
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
-    open_ = f"{_from_labels(sweep)}{open_}"
+    open_ = f"{_from_labels(sweep)}{_explanations(sweep)}{open_}"
     row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
     if row is None:
         return f"None of the defenses tried is known to stop exact recovery.{open_} {NOT_TRAINED}"
@@ -98,6 +98,24 @@ def _from_labels(sweep: SweepFacts) -> str:
     return (
         f" The label alone is no defense: {count(labels)} labels gave the whole decision boundary. That takes {slow} at"
         f" one label a second, {fast} at a hundred."
+    )
+
+
+def _explanations(sweep: SweepFacts) -> str:
+    """What gradients save, and which defenses of them take that away; empty where the target answers none."""
+    if sweep.explanations is None:
+        return ""
+    of_gradients = [row for row in sweep.rows if row.defense.startswith("gradient-")]
+    stopping, idle = ([row for row in of_gradients if sweep.takes_saving(row) is stops] for stops in (True, False))
+    named = [
+        f" The difference {verb} with {', '.join(defense_words(row.defense) for row in rows)}."
+        for rows, verb in ((stopping, "is gone"), (idle, "stays"))
+        if rows
+    ]
+    with_them, without = map(count, sweep.explanations)
+    return (
+        f" With explanations a copy takes {with_them} queries, without them {without}.{''.join(named)} No defense of"
+        " gradients stops a copy from values."
     )
 
 

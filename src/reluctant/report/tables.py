@@ -320,6 +320,7 @@ def interface_facts(record: AuditRecord) -> Facts:
         ("Domain", domain),
         ("Answers only in", reach and f"{reach}, found by the audit; it may be somewhat wider"),
         ("Identity", target.identity),
+        ("With explanations", _with_explanations(record)),
     ]
     if linked:
         rows += [] if record.served is None else _measured(record.served, labels)
@@ -328,6 +329,12 @@ def interface_facts(record: AuditRecord) -> Facts:
         shape = shape_words(record, record.interface)
         rows += [("Shape at small scale", shape), *_measured(record.interface, labels)]
     return _facts(*rows)
+
+
+def _with_explanations(record: AuditRecord) -> str | None:
+    """What a copy costs with the gradients that the target answers, and without."""
+    found = None if record.defenses is None else record.defenses.explanations
+    return None if found is None else f"{count(found[0])} queries for a copy; {count(found[1])} without them"
 
 
 def _answers(record: AuditRecord) -> str | None:

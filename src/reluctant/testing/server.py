@@ -82,16 +82,20 @@ def rows_of(tensor: dict[str, Any], raw: bytes | None, dim: int) -> FloatArray:
     return numbers.reshape(tensor["shape"]).astype(np.float64)
 
 
-def encoded(reply: dict[str, Any], answers: FloatArray, datatype: str, binary: bool) -> Reply:
-    """The reply with its output tensor, and the headers that go with it."""
-    tensor: dict[str, Any] = {"name": "y", "datatype": datatype, "shape": list(answers.shape)}
-    reply = {**reply, "outputs": [tensor]}
+def encoded(reply: dict[str, Any], tensors: dict[str, FloatArray], datatype: str, binary: bool) -> Reply:
+    """The reply with its output tensors, and the headers that go with it."""
+    outputs: list[dict[str, Any]] = [
+        {"name": name, "datatype": datatype, "shape": list(numbers.shape)} for name, numbers in tensors.items()
+    ]
+    reply = {**reply, "outputs": outputs}
     if not binary:
-        tensor["data"] = answers.reshape(-1).tolist()
+        for tensor, numbers in zip(outputs, tensors.values(), strict=True):
+            tensor["data"] = numbers.reshape(-1).tolist()
         return json.dumps(reply).encode(), {}
-    data = answers.astype(TENSOR_FORMATS[datatype]).tobytes()
-    tensor["parameters"] = {"binary_data_size": len(data)}
-    head = json.dumps(reply).encode()
+    parts = [numbers.astype(TENSOR_FORMATS[datatype]).tobytes() for numbers in tensors.values()]
+    for tensor, part in zip(outputs, parts, strict=True):
+        tensor["parameters"] = {"binary_data_size": len(part)}
+    head, data = json.dumps(reply).encode(), b"".join(parts)
     return head + data, {HEADER_LENGTH: str(len(head)), "Content-Type": "application/octet-stream"}
 
 
@@ -190,6 +194,10 @@ class Handler(BaseHTTPRequestHandler):
             "inputs": [{"name": "x", "datatype": model.datatype, "shape": [-1, model.dim]}],
             "outputs": [{"name": "y", "datatype": model.datatype, "shape": [-1, model.outputs]}],
         }
+        if model.gradients is not None:
+            tensors["outputs"].append(
+                {"name": GRADIENTS, "datatype": model.datatype, "shape": [-1, model.outputs, model.dim]}
+            )
         return {"name": model.name, "platform": "test", **(tensors if model.describes else {})}
 
     # ---- questions
@@ -244,13 +252,20 @@ class Handler(BaseHTTPRequestHandler):
         rows = rows_of(tensor, body[int(length) :] if length else None, model.dim)
         self._check_range(rows)
         about = {"model_name": model.name, "model_version": model.version, "id": request.get("id")}
-        return encoded(about, model.compute(rows), model.datatype, bool(length))
+        tensors = {"y": model.compute(rows)}
+        wanted = [output["name"] for output in request.get("outputs", [])] or ["y", GRADIENTS]
+        if model.gradients is not None and GRADIENTS in wanted:
+            tensors[GRADIENTS] = model.rounded(model.gradients, rows)
+        return encoded(about, tensors, model.datatype, bool(length))
 
     def _predict(self, body: bytes) -> Reply:
         rows = np.array(json.loads(body)["instances"], dtype=np.float64)
         self._check_size(len(rows))
         self._check_range(rows)
-        return json.dumps({"predictions": self.model.compute(rows).tolist()}).encode(), {}
+        reply = {"predictions": self.model.compute(rows).tolist()}
+        if self.model.gradients is not None:
+            reply |= {GRADIENTS: self.model.rounded(self.model.gradients, rows).tolist()}
+        return json.dumps(reply).encode(), {}
 
     def _check_size(self, rows: int) -> None:
         if self.model.most_rows is not None and rows > self.model.most_rows:
@@ -285,6 +300,7 @@ def shut(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
+GRADIENTS = "gradients"  # name of their tensor, and their key in a plain reply
 UNKNOWN_SIZE = -1  # a size that the metadata leave open, as the protocol writes it
 
 
@@ -305,6 +321,7 @@ class ModelServer:
         token: the Authorization header that is asked for.
         faults: what goes wrong with the i-th question.
         certificate: PEM files of certificate and key, to serve over TLS.
+        gradients: (n, d) -> (n, m, d), answered beside in a tensor of that name.
     """
 
     def __init__(
@@ -323,7 +340,9 @@ class ModelServer:
         token: str | None = None,
         faults: Schedule = lambda i: None,
         certificate: tuple[str, str] | None = None,
+        gradients: Callable[[FloatArray], Any] | None = None,
     ) -> None:
+        self.gradients = gradients
         self.function, self.dim, self.name, self.datatype = function, dim, name, datatype
         self.outputs = outputs if outputs is not None else getattr(function, "outputs", UNKNOWN_SIZE)
         self.describes, self.binary, self.most_rows, self.token = describes, binary, most_rows, token
@@ -375,13 +394,16 @@ class ModelServer:
 
     def compute(self, rows: FloatArray) -> FloatArray:
         """Answers in the served number format; every row is counted."""
-        kind = TENSOR_FORMATS[self.datatype]
         with self.lock:
             self.rows += len(rows)
             self.sizes.append(len(rows))
             function = self.function
-        answers = np.asarray(function(rows.astype(kind).astype(np.float64))).reshape(len(rows), -1)
-        return answers.astype(kind).astype(np.float64)
+        return self.rounded(function, rows).reshape(len(rows), -1)
+
+    def rounded(self, function: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:
+        """What a function gives, in and out of the served number format."""
+        kind = TENSOR_FORMATS[self.datatype]
+        return np.asarray(function(rows.astype(kind).astype(np.float64))).astype(kind).astype(np.float64)
 
     def next_fault(self) -> Fault | None:
         """What goes wrong with the question that has just come in."""

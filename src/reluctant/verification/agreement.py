@@ -26,7 +26,7 @@ from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, opened_target
-from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_answers, compare_at_use
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_answers, compare_at_use, slope_errors
 from reluctant.verification.points import SCALES, PointGroup, comparison_points
 
 
@@ -71,7 +71,8 @@ class Verification:
     confidence.
     inside: the box of the comparison, if probabilities saturate elsewhere. at_use: the comparison at typical inputs
     outside it; only_inside: it alone failed. undecided: errors are within a noise that is too large to decide.
-    counterexamples: the rows with the largest errors, where it is not `ok`.
+    counterexamples: the rows with the largest errors, where it is not `ok`. slope_error: the largest error of a
+    gradient, of the largest gradient, where the target answers them.
     """
 
     ok: bool
@@ -88,6 +89,7 @@ class Verification:
     undecided: bool = False
     at_use: AtUse | None = None
     only_inside: bool = False
+    slope_error: float | None = None
     counterexamples: HeldOutRows | None = field(default=None, compare=False, repr=False)
 
     def beside(self, at_use: AtUse | None) -> Verification:
@@ -130,6 +132,8 @@ class Verification:
                 f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of typical inputs err by "
                 f"more{than}."
             )
+        if self.slope_error is not None:
+            said.append(f"Gradients differ by {self.slope_error:.1e} of the largest at most.")
         if self.untested:
             have = "neuron has" if self.untested == 1 else "neurons have"
             said.append(f"{self.untested} {have} no crease where random points look for one.")
@@ -144,7 +148,10 @@ class Verification:
         data = asdict(replace(self, counterexamples=None))
         del data["undecided"], data["only_inside"], data["counterexamples"]  # `ok` and the numbers say it
         data["narrowest"] = self.narrowest
-        return {name: value for name, value in data.items() if name not in ("inside", "at_use") or value}
+        return {name: value for name, value in data.items() if name not in SOMETIMES or value not in (None, "")}
+
+
+SOMETIMES = ("inside", "at_use", "slope_error")  # of the fields: in a record only where they say something
 
 
 CONFIDENCE = 0.95
@@ -238,6 +245,8 @@ def examine(
     on_lines: int = LINE_POINTS,
     far: int = 0,
     alone: int = 0,
+    sparse: int = 0,
+    gradients: bool = False,
     most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
 ) -> Verification:
@@ -246,23 +255,30 @@ def examine(
     held_out: rows on creases with their answers, asked before, in place of new points there. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
-    alone: most points where one unit of the first layer is on alone.
+    alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
+    gradients: compare those that the target answers, too, at points beside creases in place of points on them.
     most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
     link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
     asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
-    before = oracle.queries
+    before, slopes = oracle.queries, None
     if asked is None:
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, alone=alone, creases=held_out is None,
+                on_lines=on_lines, far=far, alone=alone, sparse=sparse,
+                creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
-            answers = oracle.query(np.concatenate([group.rows for group in groups]))
+            rows = np.concatenate([group.rows for group in groups])
+            if gradients:
+                found = oracle.query_gradients(rows)
+                answers, slopes = found.values, found.gradients
+            else:
+                answers = oracle.query(rows)
             noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)
     else:
         groups, untested, answers, raw = [*asked.groups], 0, asked.answers, asked.raw
@@ -275,17 +291,26 @@ def examine(
     compared = compare_answers(network, oracle, groups, answers, raw)
     tolerances = compared.tolerances(noise) if tol is None and noise else np.full(answers.shape, tol)
     typical = float(np.median(tolerances[compared.at_use].min(axis=1)))
-    decisive, within = tol is not None or typical <= most_tolerance, bool(np.all(compared.errors <= tolerances))
-    found = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
-    against = None if within else _counterexamples(groups, answers, compared.errors / tolerances)
-    return replace(found, undecided=within and not decisive, counterexamples=against)
+    within = bool(np.all(compared.errors <= tolerances))
+    decisive, off = tol is not None or typical <= most_tolerance, None
+    if slopes is not None:
+        off = np.zeros(len(answers))
+        off[: len(slopes)] = slope_errors(network, rows, slopes)
+        within &= bool(np.all(off <= typical))
+    summary = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
+    against = None
+    if not within:
+        excess = (compared.errors / tolerances).max(axis=1)
+        against = _counterexamples(groups, answers, excess if off is None else np.maximum(excess, off / typical))
+    slope_error = None if off is None else float(off.max())
+    return replace(summary, undecided=within and not decisive, slope_error=slope_error, counterexamples=against)
 
 
 def _counterexamples(groups: Sequence[PointGroup], answers: FloatArray, excess: FloatArray) -> HeldOutRows:
     """The rows at which the network errs most, beyond the tolerance."""
     most = 8
-    worst = np.argsort(-excess.max(axis=1))[:most]
-    worst = worst[excess[worst].max(axis=1) > 1]
+    worst = np.argsort(-excess)[:most]
+    worst = worst[excess[worst] > 1]
     return HeldOutRows(np.concatenate([group.rows for group in groups])[worst], answers[worst])
 
 

@@ -8,7 +8,8 @@ agrees with a target if at every point
 where ε is the spacing of float64, so √ε is half its digits. Nothing is decided where noise asks for a tolerance above
 `MOST_TOLERANCE`. The noise of an answer grows with its size, and next to 0 or 1 with the digits that a probability
 loses: sd is that of each answer. It is no less than what g itself rounds by at x: where terms cancel, that is more than
-a reading of the noise at other points shows.
+a reading of the noise at other points shows. Where a target answers gradients, those of the network must agree too, to
+as many digits.
 
 Besides whole networks, two things are compared: probabilities at typical inputs outside the box in which a link can
 read them (`compare_at_use`), and the creases of a network of which only a part is known (`confirm_creases`).
@@ -100,6 +101,22 @@ def compare_answers(
     behind = RawDigits.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
     errors, lost = np.abs(answers - predicted) / unit, _lost_behind(answers, oracle, behind)
     return ComparedAnswers(network, rows, answers, unit, errors, index, [group.name for group in groups], lost)
+
+
+def slope_errors(network: ReLUNetwork, rows: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Errors (n,) of a network's gradients beside those (n, m, d) that a target answers, of an output's largest.
+
+    0 where a row lies on a crease, to half the digits: there a gradient has two values.
+    """
+    off = np.linalg.norm(network.gradients(rows) - slopes, axis=2)
+    largest = np.linalg.norm(slopes, axis=2).max(axis=0)
+    off /= np.where(largest > 0, largest, 1.0)
+    below, on_crease = [rows], np.zeros(len(rows), dtype=bool)
+    for layer, values in enumerate(network.preactivations(rows)[: network.depth - 1]):
+        terms = sum(np.abs(below[k]) @ np.abs(w).T for k, w in network.incoming(layer + 1).items())
+        on_crease |= (np.abs(values) <= EXACT_TOLERANCE * (terms + np.abs(network.biases[layer]))).any(axis=1)
+        below.append(np.maximum(values, 0))
+    return np.where(on_crease, 0.0, off.max(axis=1))
 
 
 def _units(answers: FloatArray, groups: NDArray[np.intp]) -> FloatArray:

@@ -7,6 +7,8 @@ within their distance of the crease. So a comparison has several groups of point
 - on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
 - where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
 - where an output, or a random sum of hidden neurons, is largest: a neuron of a layer above that few inputs switch;
+- where a random part of the first layer is on and the rest off: a unit of the second layer that few inputs switch on is
+  on there wherever its weights from that part outweigh the others;
 - where one unit of the first layer is on alone, between any two creases: two creases mistaken for one;
 - on the crease of every hidden neuron: neurons that the target does not have;
 - beside these creases, at distances from 1e-8 to 1 of the point's norm: neurons merged, or turned to the wrong side;
@@ -57,7 +59,9 @@ def comparison_points(
     on_lines: int = 0,
     far: int = 0,
     alone: int = 0,
+    sparse: int = 0,
     creases: bool = True,
+    on_creases: bool = True,
     extremes: bool = True,
     samples: FloatArray | None = None,
     arrays: Arrays = HOST,
@@ -66,9 +70,9 @@ def comparison_points(
 
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
     on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. alone: at most so
-    many where one unit of the first layer is on alone. creases: False where others were asked on the creases before.
-    extremes: False where answers saturate at them. samples: rows of the kind
-    the target is for.
+    many where one unit of the first layer is on alone. sparse: where some of them are on. creases: False where others
+    were asked on the creases before. on_creases: False where points beside them are enough, since gradients have two
+    values on a crease. extremes: False where answers saturate at them. samples: rows of the kind the target is for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
     drawn = zip(SCALES, counts, strict=True)
@@ -77,7 +81,11 @@ def comparison_points(
     largest = extreme_points(network, on_lines // 4 if extremes else 0, domain, rng)
     on_line = line_points(network, on_lines - len(rarely) - len(largest), domain, rng)
     single = alone_points(network, alone if domain.is_space else 0, rng)
-    named = (("on lines", on_line), ("rarely on", rarely), ("extremes", largest), ("one unit on", single))
+    few = sparse_points(network, sparse if domain.is_space else 0, rng)
+    named = (
+        ("on lines", on_line), ("rarely on", rarely), ("extremes", largest), ("one unit on", single),
+        ("some units on", few),
+    )  # fmt: skip
     for name, rows in named:
         groups += [PointGroup(name, rows)] if len(rows) else []
     untested = 0
@@ -85,7 +93,7 @@ def comparison_points(
         on = crease_points(network, domain, rng, arrays)
         untested = on.missed
         if len(on.points):
-            groups.append(PointGroup("on creases", on.points))
+            groups += [PointGroup("on creases", on.points)] if on_creases else []
             if per_neuron:
                 beside = points_beside(np.repeat(on.points, per_neuron, axis=0), domain, rng)
                 groups.append(PointGroup("beside creases", beside))
@@ -387,3 +395,25 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
         points.append(start + chosen[np.diff(bounds) > shares[1]][:, None] * ray)
     found = joined(points)
     return found[rng.permutation(len(found))[:most]]
+
+
+def sparse_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
+    """So many points (n, d) where a random part of the first layer, one unit to all, is on and the others are off.
+
+    Values of units that are on are spread over orders of magnitude. No point for first layers wider than the input.
+    """
+    spread = 1.5  # of the logarithm of a value that is on
+    off = 0.05, 1.0  # of a value that is off, in its own size
+    w, b, width = network.weights[0], network.biases[0], network.widths[1]
+    lengths = np.linalg.norm(w, axis=1)
+    if not count or network.depth == 1 or width > network.dim or not lengths.all():
+        return np.empty((0, network.dim))
+    share = rng.random((count, 1)) ** 2  # small parts more often
+    on = rng.random((count, width)) < share
+    on[np.arange(count), rng.integers(width, size=count)] = True
+    sizes = np.where(on, np.exp(spread * rng.standard_normal((count, width))), -rng.uniform(*off, (count, width)))
+    inverse = np.linalg.pinv(w)
+    beside = rng.standard_normal((count, network.dim))
+    beside -= (beside @ w.T) @ inverse.T
+    found = (np.sqrt(network.dim) * lengths * sizes - b) @ inverse.T + beside
+    return found[np.isfinite(found).all(axis=1)]

@@ -10,7 +10,7 @@ import typer
 
 import reluctant as rl
 from reluctant._files import replacement
-from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, spent
+from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, measured, spent
 from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.run_record import Record
@@ -93,8 +93,7 @@ def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
         lines.append(f"{found.rank} of {found.subspace.dim} directions so far, not verified: there may be more.")
     if found.ok and found.subspace.invisible_share:
         lines.append(f"Margin of the rank {found.margin:.1e}, angle to the true span at most about {found.angle:.1e}.")
-    if "limits" in found.evidence:
-        lines.append(str(found.evidence["limits"]))
+    lines += map(str, filter(None, [measured(found).limits]))
     return [*lines, spent(record, written)]
 
 

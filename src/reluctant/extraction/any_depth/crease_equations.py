@@ -6,12 +6,12 @@ open stay as a null space: those of features that were constant wherever the cre
 neuron, each seen where the other's open coefficients play no part, become one; known kinks may close open ones.
 
 Sides: with features [max(z, 0), h] a neuron of the next layer has coefficients a of max(z, 0) and t of h. A neuron j
-that is the wrong way round enters as a_j max(-z_j, 0) = a_j max(z_j, 0) - a_j z_j, so t = -Σ_j f_j a_j w_j with f_j = 1
-for those and 0 for the others, the same f for every neuron of the next layer: one least squares over all creases. Where
-a_j is open, because z_j was negative wherever the crease was seen, -f_j a_j is an unknown of its own: if it is not
-zero, j is the wrong way round. Two neurons on one crease, one to each side, enter as a_j max(z_j, 0) - b z_j with a b
-of its own for every neuron of the next layer: j is mirrored. Coefficients that stay open must only keep their neuron on
-one side where it was never seen to switch. No queries.
+that is the wrong way round enters as a_j max(-z_j, 0) = a_j max(z_j, 0) - a_j z_j. So t = -Σ_j f_j a_j w_j, with f_j =
+1 for those and 0 for the others. Every neuron of the next layer has the same f, which is one least squares over all
+creases. Where a_j is open, because z_j was negative wherever the crease was seen, -f_j a_j is an unknown of its own: if
+it is not zero, j is the wrong way round. Two neurons on one crease, one to each side, enter as a_j max(z_j, 0) - b z_j
+with a b of its own for every neuron of the next layer: j is mirrored. Coefficients that stay open must only keep their
+neuron on one side where it was never seen to switch. No queries.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Explained
+from reluctant.verification.points import sparse_points
 
 LINES, LAYERS = "lines", "layers"
 CHECK, CHECK_SCALES = "check", (0.3, 1.0, 3.0, 30.0)
@@ -48,7 +49,7 @@ class GradientLayers(Method):
         look: rows that the search of a line begins with.
         most_layers: hidden layers, at most.
         through: inputs (n, d) on the first lines, such as spoke against an earlier network.
-        checked: random rows whose gradients must be those of the network in the end.
+        checked: rows, random ones and where few units are on, whose gradients must be those of the network in the end.
         fitted_distance: rows farther out, in typical inputs, have no part in the fit.
     """
 
@@ -187,8 +188,9 @@ class _LayerSearch:
         Cost: 64 rows, and those of a few lines.
         """
         with self.oracle.stage(CHECK):
-            scales = np.repeat(CHECK_SCALES, self.settings.checked // len(CHECK_SCALES))[:, None]
+            scales = np.repeat(CHECK_SCALES, self.settings.checked // (2 * len(CHECK_SCALES)))[:, None]
             rows = scales * self.rng.standard_normal((len(scales), self.oracle.dim))
+            rows = np.concatenate([rows, sparse_points(network, self.settings.checked - len(rows), self.rng)])
             found = self.ask(rows)
             off = np.linalg.norm(network.gradients(rows) - found.gradients, axis=2).max(axis=1)
             wrong = off > CHECKED_TO * self.size

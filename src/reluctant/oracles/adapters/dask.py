@@ -28,7 +28,8 @@ from reluctant.engines import Cluster, Engine
 from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine
 from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Oracle, Wrapper
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.explanations import GradientFace
 from reluctant.oracles.ledger import Counting, Timed
 from reluctant.oracles.parallel import Parallel
 
@@ -44,10 +45,11 @@ class DaskOracle(Oracle):
     Arguments:
         cluster: where; closed with the oracle, if it was opened here.
         sealed: the target, as `seal` gives it.
+        gradients: the target gives them.
     """
 
-    def __init__(self, cluster: Cluster, sealed: bytes) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, sealed: bytes, *, gradients: bool = False) -> None:
+        self._cluster, self._gradients = cluster, gradients
         self._library = require("distributed", extra="dask", purpose="An engine")
         self._parcel = self._send(sealed)
         self._facts = self._opened_everywhere()
@@ -80,6 +82,16 @@ class DaskOracle(Oracle):
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = replace(self._facts, outputs=answers.shape[1])
         return answers
+
+    @property
+    def explained(self) -> Oracle | None:
+        """Values and gradients, where the target gives them."""
+        return GradientFace(self) if self._gradients else None
+
+    def with_gradients(self, rows: FloatArray) -> Explained:
+        """One task on one worker."""
+        task = self._task(answer_rows, self._parcel, rows, gradients=True)
+        return Explained.unpacked(self._value_of(task, len(rows)), self._facts.dim)
 
     def _task(self, function: Callable[..., Any], *arguments: Any, **where: Any) -> Any:
         """Hand a task to the scheduler."""
@@ -130,12 +142,14 @@ def shard_rows(dim: int) -> int:
     return max(1, SHARD_BYTES // (FLOAT_BYTES * dim))
 
 
-def open_on_engine(engine: Engine, make: Callable[[], Oracle], name: str, timeout: float | None) -> DaskOracle:
+def open_on_engine(
+    engine: Engine, make: Callable[[], Oracle], name: str, timeout: float | None, *, gradients: bool = False
+) -> DaskOracle:
     """Send what `make` opens to the workers of an engine; each call there is given up after `timeout` seconds."""
     sealed = seal_target(partial(_open_timed, make, timeout), name)
     cluster = Cluster.reach(engine)
     try:
-        return DaskOracle(cluster, sealed)
+        return DaskOracle(cluster, sealed, gradients=gradients)
     except BaseException:
         cluster.close()
         raise
@@ -196,10 +210,12 @@ class SealedTarget:
         with self._lock:
             return self._open().facts
 
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Ask the target."""
+    def answer(self, rows: FloatArray, *, gradients: bool = False) -> FloatArray:
+        """Ask the target, for values or for gradients too."""
         with self._lock:
-            return self._open().answer(np.array(rows))  # what arrives may be read-only
+            oracle = self._open().explained if gradients else self._open()
+            assert oracle is not None  # it was opened with them
+            return oracle.answer(np.array(rows))  # what arrives may be read-only
 
     def _open(self) -> Oracle:
         if self._opened is None:
@@ -249,10 +265,10 @@ def describe_target(parcel: SealedTarget) -> Facts | RemoteError:
         return RemoteError.of(error)
 
 
-def answer_rows(parcel: SealedTarget, rows: FloatArray) -> FloatArray | RemoteError:
-    """On a worker: answers to the rows, or what went wrong."""
+def answer_rows(parcel: SealedTarget, rows: FloatArray, *, gradients: bool = False) -> FloatArray | RemoteError:
+    """On a worker: answers to the rows, with gradients if they are asked for, or what went wrong."""
     try:
-        return np.asarray(call_target(parcel.answer, rows))
+        return np.asarray(call_target(partial(parcel.answer, gradients=gradients), rows))
     except ReluctantError as error:
         return RemoteError.of(error)
 

@@ -200,17 +200,15 @@ def adapt_on_engine(target: Any, options: OpenOptions) -> Oracle:
             "engine", got="one for a served model", expected="a target that is computed by whoever asks",
             fix="A server is asked from here: connections=8 keeps more requests in flight.",
         )  # fmt: skip
-    if options.gradients is not None:
-        raise InvalidInput.about(
-            "gradients", got="some for a target on an engine", expected="them without engine=",
-            fix="Ask a target with gradients from this process.",
-        )  # fmt: skip
     check_engine(options.engine)  # first: a target that cannot be sent is no matter where there is nowhere to send it
     if isinstance(target, str) and _is_module_target(target):
         there = replace(options, engine=None)
-        return open_on_engine(options.engine, partial(_adapt_name, target, there), target, options.timeout)
-    adapter = as_sent(adapt(target, options))
-    return open_on_engine(options.engine, partial(_unchanged, adapter), adapter.facts.name, options.timeout)
+        make, name = partial(adapt, target, there), target
+    else:
+        adapter = as_sent(adapt(target, options))
+        make, name = partial(_unchanged, adapter), adapter.facts.name
+    gradients = options.gradients is not None
+    return open_on_engine(options.engine, make, name, options.timeout, gradients=gradients)
 
 
 def _unchanged(adapter: Oracle) -> Oracle:
@@ -225,9 +223,11 @@ def _adapt_name(name: str, options: OpenOptions) -> Oracle:
     """A served model, `module:attribute`, or a file."""
     if options.served is not None:
         from reluctant.oracles.http.address import open_served
+        from reluctant.oracles.http.gradient_replies import ServedGradients
 
         _refuse_recast(options, "a served model")
-        return open_served(name, options.served, options.shape, options.kind, options.timeout)
+        gradients = ServedGradients.of(options.gradients, options.output)
+        return open_served(name, options.served, options.shape, options.kind, options.timeout, gradients)
     if _is_module_target(name):
         return _adapt_values(import_target(name), options)
     return _adapt_file(name, options)

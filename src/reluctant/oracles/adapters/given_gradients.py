@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from reluctant.errors import InvalidAnswer
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
-from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
+from reluctant.oracles.base import Explained, Oracle, PassThrough
+from reluctant.oracles.explanations import GradientFace
 
 GradientFunction = Callable[[FloatArray], object]  # rows (n, d) -> (n, m, d), or (n, d) of one output
 
@@ -31,29 +31,15 @@ class WithGradients(PassThrough):
     @property
     def explained(self) -> Oracle:
         """Values and gradients."""
-        return _Beside(self.inner, self._function, self._output)
+        return GradientFace(self)
 
-
-class _Beside(Wrapper):
-    """Answers of the target and of the function that gives its gradients."""
-
-    def __init__(self, inner: Oracle, function: GradientFunction, output: int | None) -> None:
-        super().__init__(inner)
-        self._function, self._output = function, output
-
-    @property
-    def facts(self) -> Facts:
-        """Those of the target, with room for gradients."""
-        inner = self.inner.facts
-        return replace(inner, outputs=inner.outputs * (1 + inner.dim))
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Ask both."""
+    def with_gradients(self, rows: FloatArray) -> Explained:
+        """Ask the target and the function."""
         values = self.inner.answer(rows)
         view = rows.view()
         view.flags.writeable = False
         raw = call_target(self._function, view)
-        return Explained(values, as_gradients(raw, values.shape, rows.shape[1], self._output)).packed
+        return Explained(values, as_gradients(raw, values.shape, rows.shape[1], self._output))
 
 
 def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | None) -> FloatArray:

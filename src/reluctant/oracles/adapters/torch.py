@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 from typing import Any, Literal
 
@@ -19,7 +18,8 @@ from reluctant._optional import require
 from reluctant.errors import InvalidInput, TargetUnavailable
 from reluctant.numerics import FLOAT_BYTES, HOST, Arrays, FloatArray, TorchArrays, joined
 from reluctant.oracles.adapters.dispatch import call_target
-from reluctant.oracles.base import Explained, Facts, Kind, Moves, Oracle, Wrapper, as_answers, whole_units
+from reluctant.oracles.base import Explained, Facts, Kind, Moves, Oracle, as_answers, whole_units
+from reluctant.oracles.explanations import GradientFace
 
 DEVICE_SHARE = 0.1  # of a device's free memory that rows and what a module makes of them may take
 DEVICE_BYTES = 2**33  # and at most: more makes nothing faster
@@ -190,16 +190,8 @@ class TorchOracle(Oracle):
         return f"TorchOracle({self._facts.name})"
 
 
-class Autograd(Wrapper):
+class Autograd(GradientFace):
     """Values and gradients of a torch module."""
-
-    inner: TorchOracle
-
-    @property
-    def facts(self) -> Facts:
-        """Those of the module, with room for gradients."""
-        inner = self.inner.facts
-        return replace(inner, outputs=inner.outputs * (1 + inner.dim))
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Forward and backward, so many rows at a time that memory holds their gradients."""

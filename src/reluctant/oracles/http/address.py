@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget
 from reluctant.oracles.base import Kind, Oracle
+from reluctant.oracles.http.gradient_replies import ServedGradients
 from reluctant.oracles.http.inference_protocol import MODEL_PATH, OpenInferenceOracle
 from reluctant.oracles.http.json_endpoint import JsonEndpointOracle
 from reluctant.oracles.http.security import shown_url
@@ -22,7 +23,12 @@ MOST_FIRST_ROWS = 512  # times four connections: as many rows as a kill can lose
 
 
 def open_served(
-    url: str, options: Serving, shape: tuple[int, ...] | None, kind: Kind, timeout: float | None
+    url: str,
+    options: Serving,
+    shape: tuple[int, ...] | None,
+    kind: Kind,
+    timeout: float | None,
+    gradients: ServedGradients | None = None,
 ) -> OpenInferenceOracle | JsonEndpointOracle:
     """The adapter for an address."""
     _check_address(url)
@@ -38,7 +44,7 @@ def open_served(
     server = Server(url, options, timeout)
     try:
         _check_presence(server)
-        return (JsonEndpointOracle if plain else OpenInferenceOracle)(server, options, shape, kind)
+        return (JsonEndpointOracle if plain else OpenInferenceOracle)(server, options, shape, kind, gradients)
     except BaseException:
         server.close()
         raise

@@ -28,7 +28,9 @@ from reluctant.errors import (
     UnsupportedModel,
 )
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answers
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, as_answers
+from reluctant.oracles.explanations import GradientFace
+from reluctant.oracles.http.gradient_replies import ServedGradients
 from reluctant.oracles.http.transport import NOT_FOUND, Reply, Server, number_list, said_by
 from reluctant.oracles.keywords import Encoding, Serving
 
@@ -49,7 +51,9 @@ class OpenInferenceOracle(Oracle):
         options: Serving,
         shape: tuple[int, ...] | None = None,
         kind: Kind = Kind.VALUES,
+        gradients: ServedGradients | None = None,
     ) -> None:
+        self._gradients = gradients
         place = MODEL_PATH.match(server.url)
         assert place is not None
         self._server = server
@@ -58,7 +62,8 @@ class OpenInferenceOracle(Oracle):
         if metadata.missing is not None and shape is None:
             raise metadata.missing
         self._input = _input_tensor(metadata.input(), options.datatype, shape)
-        output = check_output(metadata.output(options.tensor), metadata.outputs)
+        besides = "" if gradients is None else gradients.name
+        output = check_output(metadata.output(options.tensor, besides), metadata.outputs)
         self._wanted = options.tensor or (None if output is None else output.name)
         self._outputs = tuple(tensor.name for tensor in metadata.outputs)
         self._encoding: Encoding = options.encoding
@@ -86,11 +91,33 @@ class OpenInferenceOracle(Oracle):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """One request."""
-        question = InferenceRequest(f"rows-{next(self._ids)}", self._input, rows, self._wanted)
+        return self._values(self._reply(rows), len(rows))
+
+    @property
+    def explained(self) -> Oracle | None:
+        """Values and gradients, where an output holds them."""
+        return None if self._gradients is None else GradientFace(self)
+
+    def with_gradients(self, rows: FloatArray) -> Explained:
+        """One request for both tensors."""
+        assert self._gradients is not None  # as `explained` says
+        name = self._gradients.name
+        reply = self._reply(rows, name)
+        values = self._values(reply, len(rows), besides=name)
+        _, _, numbers = decode(reply, name)
+        return self._gradients.beside(values, numbers, self._facts.dim)
+
+    def _reply(self, rows: FloatArray, also: str | None = None) -> Reply:
+        """The reply to one request, and that it belongs to it."""
+        question = InferenceRequest(f"rows-{next(self._ids)}", self._input, rows, self._wanted, also)
         reply = self._ask(question)
-        head, tensor, numbers = decode(reply, self._wanted)
-        self._check_place(question, head)
-        answers = self._checked(numbers, len(rows), head)
+        self._check_place(question, reply_head(reply))
+        return reply
+
+    def _values(self, reply: Reply, rows: int, besides: str = "") -> FloatArray:
+        """The answers of a reply."""
+        head, tensor, numbers = decode(reply, self._wanted, besides)
+        answers = self._checked(numbers, rows, head)
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = replace(_narrowed_facts(self._facts, tensor["datatype"]), outputs=answers.shape[1])
         return answers
@@ -105,7 +132,7 @@ class OpenInferenceOracle(Oracle):
             error.args = (f"{error} Asked for {asked}; the model has {', '.join(names)}. Name another: tensor='NAME'.",)
             raise
 
-    def _ask(self, question: InferenceRequest) -> Any:
+    def _ask(self, question: InferenceRequest) -> Reply:
         url, rows = f"{self._server.url}/infer", len(question.rows)
         if self._encoding != "json":
             body, headers = encode_binary(question)
@@ -202,12 +229,15 @@ class ModelMetadata:
             )
         return self.inputs[0] if self.inputs else None
 
-    def output(self, wanted: str | None) -> TensorSpec | None:
-        """The output that is asked for: the one named, else the only one that holds floating-point numbers."""
+    def output(self, wanted: str | None, besides: str = "") -> TensorSpec | None:
+        """The output that is asked for: the one named, else the only one that holds floating-point numbers.
+
+        besides: the one that holds gradients, which is another.
+        """
         names = [tensor.name for tensor in self.outputs]
         if wanted is not None:
             return self.outputs[names.index(wanted)] if wanted in names else None
-        numbers = [tensor for tensor in self.outputs if tensor.datatype.startswith("FP")]
+        numbers = [tensor for tensor in self.outputs if tensor.datatype.startswith("FP") and tensor.name != besides]
         if len(self.outputs) > 1 and len(numbers) != 1:
             raise UnsupportedModel.about(
                 "tensor", got=f"None for a model with outputs {', '.join(names)}", expected="the name of one of them"
@@ -327,12 +357,13 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class InferenceRequest:
-    """Rows for one input tensor; `wanted` names the output to be answered, if the model has several."""
+    """Rows for one input tensor; `wanted` names the output to be answered, if the model has several; also: another."""
 
     id: str
     tensor: TensorSpec
     rows: FloatArray
     wanted: str | None
+    also: str | None = None
 
     @property
     def numbers(self) -> Any:
@@ -343,7 +374,8 @@ class InferenceRequest:
         """The request, with the tensor's parameters besides its name, shape and format."""
         shape = [len(self.rows), *(self.tensor.shape or (self.rows.shape[1],))]
         inputs = [{"name": self.tensor.name, "shape": shape, "datatype": self.tensor.datatype, **tensor}]
-        outputs = {} if self.wanted is None else {"outputs": [{"name": self.wanted}]}
+        names = [name for name in (self.wanted, self.also) if name is not None]
+        outputs = {} if self.wanted is None else {"outputs": [{"name": name} for name in names]}
         return {"id": self.id, "inputs": inputs, **outputs}
 
 
@@ -362,15 +394,24 @@ def encode_binary(question: InferenceRequest) -> tuple[bytes, dict[str, str]]:
     if question.wanted is None:
         request["parameters"] = {"binary_data_output": True}
     else:
-        request["outputs"][0]["parameters"] = {"binary_data": True}
+        for output in request["outputs"]:
+            output["parameters"] = {"binary_data": True}
     head = json.dumps(request).encode()
     return head + data, {"Content-Type": "application/octet-stream", HEADER_LENGTH: str(len(head))}
 
 
-def decode(reply: Reply, wanted: str | None) -> tuple[dict[str, Any], dict[str, Any], FloatArray]:
-    """The reply without its numbers, the chosen output tensor, and its numbers as float64 in its shape."""
+def reply_head(reply: Reply) -> Any:
+    """The reply without numbers that follow as bytes."""
     length = reply.headers.get(HEADER_LENGTH.lower())
-    head = Reply(reply.status, reply.headers, reply.body[: int(length)] if length else reply.body).json()
+    return Reply(reply.status, reply.headers, reply.body[: int(length)] if length else reply.body).json()
+
+
+def decode(reply: Reply, wanted: str | None, besides: str = "") -> tuple[dict[str, Any], dict[str, Any], FloatArray]:
+    """The reply without its numbers, the chosen output tensor, and its numbers as float64 in its shape.
+
+    besides: a tensor that is not meant where none is named.
+    """
+    length, head = reply.headers.get(HEADER_LENGTH.lower()), reply_head(reply)
     tail = memoryview(reply.body)[int(length) :] if length else memoryview(b"")
     outputs = head.get("outputs") if isinstance(head, dict) else None
     if not isinstance(outputs, list) or not all(isinstance(tensor, dict) for tensor in outputs):
@@ -378,7 +419,7 @@ def decode(reply: Reply, wanted: str | None) -> tuple[dict[str, Any], dict[str, 
     start = 0
     for tensor in outputs:
         size = int((tensor.get("parameters") or {}).get("binary_data_size") or 0)
-        if wanted is None or tensor.get("name") == wanted:
+        if tensor.get("name") == wanted or (wanted is None and tensor.get("name") != besides):
             return head, tensor, _tensor_numbers(tensor, tail[start : start + size] if size else None)
         start += size
     names = ", ".join(repr(tensor.get("name")) for tensor in outputs)

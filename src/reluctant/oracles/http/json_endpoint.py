@@ -17,7 +17,9 @@ import numpy as np
 
 from reluctant.errors import InvalidAnswer, InvalidInput
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answers
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, as_answers
+from reluctant.oracles.explanations import GradientFace
+from reluctant.oracles.http.gradient_replies import ServedGradients
 from reluctant.oracles.http.inference_protocol import DATATYPES, NUMBER_NAMES
 from reluctant.oracles.http.security import shown_request
 from reluctant.oracles.http.transport import Server, number_list
@@ -28,13 +30,19 @@ class JsonEndpointOracle(Oracle):
     """Asks a JSON endpoint; one call of `answer` is one request. `dim` or `shape` must be given."""
 
     def __init__(
-        self, server: Server, options: Serving, shape: tuple[int, ...] | None, kind: Kind = Kind.VALUES
+        self,
+        server: Server,
+        options: Serving,
+        shape: tuple[int, ...] | None,
+        kind: Kind = Kind.VALUES,
+        gradients: ServedGradients | None = None,
     ) -> None:
         if shape is None:
             raise InvalidInput.about("dim", got="None", expected="the number of inputs", fix="Give it: dim=N.")
         self._server, self._shape = server, shape
         self._template = RequestTemplate.of(options.request or "")
         self._path = ReplyPath.of(options.reply or "")
+        self._gradients, self._slopes = gradients, None if gradients is None else ReplyPath.of(gradients.name)
         self._dtype = DATATYPES[options.datatype or "FP64"]
         self.batch = 1 if self._template.single else None
         place = urlsplit(server.shown)
@@ -47,24 +55,43 @@ class JsonEndpointOracle(Oracle):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """One request."""
+        return self._values(self._reply(rows), len(rows))
+
+    @property
+    def explained(self) -> Oracle | None:
+        """Values and gradients, where the reply holds them."""
+        return None if self._gradients is None else GradientFace(self)
+
+    def with_gradients(self, rows: FloatArray) -> Explained:
+        """One request: both are in its reply."""
+        assert self._gradients is not None  # as `explained` says
+        assert self._slopes is not None
+        reply = self._reply(rows)
+        return self._gradients.beside(self._values(reply, len(rows)), self._read(reply, self._slopes), self._facts.dim)
+
+    def _reply(self, rows: FloatArray) -> Any:
+        """What one request is answered."""
         numbers = rows.astype(self._dtype, copy=False).reshape(-1, *self._shape)
         body = self._template.filled(number_list(numbers[0] if self._template.single else numbers))
-        reply = self._server.ask(
-            "POST", self._server.url, rows=len(rows), body=body, headers={"Content-Type": "application/json"}
-        )
-        answers = as_answers(self._read(self._path.find(reply.json())), len(rows), self._facts.outputs)
+        headers = {"Content-Type": "application/json"}
+        return self._server.ask("POST", self._server.url, rows=len(rows), body=body, headers=headers).json()
+
+    def _values(self, reply: Any, rows: int) -> FloatArray:
+        """The answers of a reply."""
+        answers = as_answers(self._read(reply, self._path), rows, self._facts.outputs)
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = replace(self._facts, outputs=answers.shape[1])
         return answers
 
-    def _read(self, found: object) -> FloatArray:
+    def _read(self, reply: Any, path: ReplyPath) -> FloatArray:
+        found = path.find(reply)
         try:
             numbers = np.array(found, dtype=np.float64)  # null becomes NaN
         except (TypeError, ValueError) as error:
             raise InvalidAnswer(
-                f"target: got {type(found).__name__} at '{self._path.text}' ({error}), expected numbers. {NUMBER_NAMES}"
+                f"target: got {type(found).__name__} at '{path.text}' ({error}), expected numbers. {NUMBER_NAMES}"
             ) from None
-        return numbers.reshape(1, -1) if self._template.single else numbers
+        return numbers.reshape(1, -1) if self._template.single else numbers  # of one row
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,0 +1,70 @@
+"""Verification against gradients: what values at the same rows do not show, and units that few inputs switch on."""
+
+import numpy as np
+
+from reluctant import open_oracle
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+from reluctant.verification.agreement import examine
+from reluctant.verification.points import sparse_points
+
+
+def compared(target, network, **settings):
+    with open_oracle(target, gradients=True) as oracle:
+        generator = np.random.default_rng(0)
+        return examine(oracle, network, generator, tol=1e-8, points=20, per_neuron=1, gradients=True, **settings)
+
+
+def without_neuron(network, layer, neuron):
+    """The same without one hidden neuron."""
+    weights, biases = [w.copy() for w in network.weights], [b.copy() for b in network.biases]
+    weights[layer], biases[layer] = np.delete(weights[layer], neuron, axis=0), np.delete(biases[layer], neuron)
+    weights[layer + 1] = np.delete(weights[layer + 1], neuron, axis=1)
+    return ReLUNetwork(weights, biases)
+
+
+def with_rare_neuron():
+    """A network whose first neuron of the second layer is on at hardly any random input."""
+    network = planted((40, 20, 10, 1), 3)
+    weights, biases = [w.copy() for w in network.weights], [b.copy() for b in network.biases]
+    weights[1][0] = np.where(np.arange(20) < 4, 1.0, -1.5) * np.abs(weights[1][0])
+    rare = ReLUNetwork(weights, biases)
+    on = rare.patterns(np.random.default_rng(1).standard_normal((4000, 40)))[1][:, 0]
+    assert on.mean() < 2e-3
+    return rare
+
+
+def test_the_network_itself_agrees_in_its_gradients():
+    network = planted((20, 10, 5, 2), 0)
+    found = compared(network, network, on_lines=16, sparse=16)
+    assert found.ok
+    assert found.slope_error == 0 == found.to_dict()["slope_error"]
+    assert "Gradients differ by" in str(found)
+    assert "on creases" not in {group.name for group in found.groups}
+
+
+def test_points_where_some_units_are_on_show_a_unit_that_random_inputs_hide():
+    network = with_rare_neuron()
+    missing = without_neuron(network, 1, 0)
+    assert not compared(network, missing, on_lines=0, sparse=32).ok
+
+
+def test_gradients_of_another_function_are_an_error_of_the_network():
+    network = planted((10, 6, 4, 1), 2)
+    other = planted((10, 6, 4, 1), 3)
+    with open_oracle(network, gradients=other.gradients, dim=10) as oracle:
+        found = examine(oracle, network, np.random.default_rng(0), tol=1e-8, points=4, gradients=True)
+    assert not found.ok
+    assert found.max_error == 0
+    assert found.slope_error > 0.1
+    assert found.counterexamples is not None
+
+
+def test_parts_of_the_first_layer_are_on_and_the_rest_is_off():
+    network = planted((12, 8, 3, 1), 0)
+    rows = sparse_points(network, 200, np.random.default_rng(0))
+    share = network.patterns(rows)[0].mean(axis=1)
+    assert share.min() == 1 / 8
+    assert share.max() > 0.7
+    assert np.median(share) < 0.5
+    assert not len(sparse_points(planted((4, 8, 3, 1), 0), 10, np.random.default_rng(0)))
