@@ -47,6 +47,13 @@ def test_fewer_decimals_are_refused_at_once(decimals: int) -> None:
     assert found.queries < 500
 
 
+def test_many_inputs_are_refused_without_a_fit() -> None:
+    found = rl.extract(rounded(planted((64, 8, 9), 0), "softmax", 4)[0], dim=64, link="softmax")
+    assert found.outcome is rl.Outcome.LOW_PRECISION
+    assert found.queries < 100
+    assert "too many parameters" in found.evidence["failures"][0]
+
+
 def test_another_function_is_not_called_recovered() -> None:
     def waves(x):
         values = np.column_stack([np.sin(3 * x).sum(axis=1), np.cos(3 * x).sum(axis=1), 0 * x[:, 0]])

@@ -174,8 +174,8 @@ class Place:
 
     @property
     def noise(self) -> DistanceNoise:
-        """Noise of an answer by distance from the origin."""
-        return DistanceNoise.of(self.health, self.oracle.dim)
+        """Noise of an answer by distance from the origin; none is read where rounding leaves answers certain."""
+        return DistanceNoise.of(self.health, self.oracle.dim) if self.health.readings else DistanceNoise(0.0, 0.0)
 
     def evidence(self) -> dict[str, Any]:
         """For the result."""

@@ -7,7 +7,6 @@ wider than needed: such a fit seldom ends in a wrong place. Neurons that explain
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -38,6 +37,7 @@ class RoundedProbabilities(Method):
         fewest_rows: rows of the first fit, at least.
         fit_error: largest root mean square of a fit, in deviations of the rounding.
         most_parameters: a wider layer is not tried.
+        least_widths: where fewer of these widths are small enough, none is tried.
         held_out: fresh inputs of each scale that the network is verified at.
         most_units: largest error of a probability there, in units of its last decimal.
     """
@@ -50,7 +50,8 @@ class RoundedProbabilities(Method):
     answers_each: float = 4.0
     fewest_rows: int = 800
     fit_error: float = 1.1
-    most_parameters: int = 1200
+    most_parameters: int = 900
+    least_widths: int = 2
     held_out: int = 128
     most_units: float = 10.0
 
@@ -59,10 +60,14 @@ class RoundedProbabilities(Method):
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where no fit explains the answers."""
+        widths = [width for width in self.widths if _count(width, oracle) <= self.most_parameters]
+        if len(widths) < min(self.least_widths, len(self.widths)):
+            number = _count(self.widths[0], oracle)
+            raise StageFailed("fit", "too many parameters for a fit", number=number, limit=self.most_parameters)
         unit = _last_digit(oracle, rng)
         place = _Place(oracle, rng, _scale(oracle, rng, unit))
         data, best = _Answers(np.empty((0, oracle.dim)), np.empty((0, 0)), UNIFORM_SD * unit), np.inf
-        for width in self._tried(oracle):
+        for width in widths:
             wanted = int(self.answers_each * _count(width, oracle) / oracle.outputs)
             data = place.more(data, max(wanted, self.fewest_rows))
             for _ in range(self.starts):
@@ -71,11 +76,6 @@ class RoundedProbabilities(Method):
                 if found.chi < self.fit_error:
                     return self._verified(self._smallest(found, data), data.sd, place, keep)
         raise StageFailed("fit", "no layer of these widths explains the answers", number=best, limit=self.fit_error)
-
-    def _tried(self, oracle: Counting) -> Iterator[int]:
-        for width in self.widths:
-            if _count(width, oracle) <= self.most_parameters:
-                yield width
 
     def _fitted(self, start: _Layer, data: _Answers) -> _Fit:
         slow = 0.998  # of the sum of squares: a step that leaves more is the last
@@ -295,7 +295,7 @@ class _Fit:
         floor = 1e-9 * sizes.max()  # scales of neurons are free
 
         def solve(damping: float) -> FloatArray:
-            return np.linalg.solve(normal + np.diag(damping * sizes + floor), -gradient)
+            return np.asarray(np.linalg.solve(normal + np.diag(damping * sizes + floor), -gradient), dtype=np.float64)
 
         def move(step: FloatArray) -> tuple[_Fit, float]:
             found = _Fit.of(self.layer.moved(step, plain=data.plain), data)
@@ -304,7 +304,7 @@ class _Fit:
         return Linearisation(self, self.size, solve, move)
 
     def _equations(self, data: _Answers) -> tuple[FloatArray, FloatArray]:
-        """Derivatives (n·m, parameters) of the probabilities, and what is left of them."""
+        """Derivatives (n·m, parameters) of the probabilities, and their residuals."""
         layer, rows = self.layer, data.rows
         n, m = data.p.shape
         before = rows @ layer.weights.T + layer.biases
