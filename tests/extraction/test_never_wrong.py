@@ -15,7 +15,6 @@ from reluctant.extraction.method import Candidate, StageFailed
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
 
-pytestmark = pytest.mark.no_cover  # many networks through the branches of other tests: their errors are the point
 LARGEST_ERROR = 1e-6
 SLOW_FAMILIES = {
     "biases about 1e+06",  # the ladder is climbed to its end before they are refused
@@ -129,6 +128,7 @@ def test_a_few_deeper_neurons_are_not_taken_for_one_layer(widths: tuple[int, ...
         assert result.outcome is rl.Outcome.UNVERIFIED
 
 
+@pytest.mark.slow
 def test_max_pooling_is_not_taken_for_two_layers() -> None:
     weights = np.random.default_rng(0).standard_normal((24, 10))
     target = lambda x: (x @ weights.T).reshape(len(x), 8, 3).max(axis=2).sum(axis=1)  # noqa: E731

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 from reluctant import DepthTwo, ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.defenses import defend
@@ -183,7 +184,7 @@ SIGMOIDS = {
 }
 
 
-@pytest.mark.parametrize("name", SIGMOIDS)
+@pytest.mark.parametrize("name", sweep(SIGMOIDS, fast=SIGMOIDS.keys() - {"float32"}))
 def test_a_sigmoid_is_known_by_its_lines_and_its_advice_works(name):
     """Lines that are straight as log-odds, and not as answered."""
     target, slug = SIGMOIDS[name]

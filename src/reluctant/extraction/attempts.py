@@ -778,7 +778,7 @@ def check_candidate(
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
         near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
-        noise, most = Noise(near, noise.relative), FEW_DIGITS_TOLERANCE
+        noise, most = Noise(near, noise.relative, candidate.precision.rounding), FEW_DIGITS_TOLERANCE
     elif candidate.asked is not None:
         most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
     explained = oracle.explained is not None and candidate.precision is None and candidate.asked is None
