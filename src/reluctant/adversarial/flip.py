@@ -93,7 +93,7 @@ def explain_unflipped(
     if unread:
         return search.because(unflipped(search.outcome, steps, *unread))
     plain = unflipped(search.outcome, steps)
-    if source.probe.coarse and search.evidence["smallest margin"] <= source.least:
+    if source.probe.coarse and search.left <= source.least:
         digits = _digits_limit(source, answers)
         return search.because(Diagnosis("margin-within-noise", digits, plain.remedies), Outcome.TOO_NOISY)
     facts = source.oracle.facts

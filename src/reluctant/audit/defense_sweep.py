@@ -26,6 +26,7 @@ from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, labels_of, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
+from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -312,7 +313,7 @@ def _copy(known: Findings, domain: Domain, *, gradients: bool) -> tuple[Oracle, 
         raise Skip("output-behind-link")
     if extraction is not None and extraction.ok and extraction.network is not None and not known.apart:
         plain = NetworkOracle(extraction.network.before_link(known.written_link))
-        explained = gradients and "gradients" not in extraction.evidence
+        explained = gradients and not Measured.of(extraction).gradients_refused
         whole = WithGradients(plain, plain.gradients) if explained else plain
         noisy = defend(whole, *noise_served(known.served))
         digits = digits_served(known.served)
