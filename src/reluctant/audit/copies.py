@@ -17,11 +17,6 @@ from reluctant.evidence import Measured
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
-<<<<<<< HEAD
-from reluctant.verification import Verification
-from reluctant.verification.label_check import LabelVerification
-=======
->>>>>>> main
 
 TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
 
@@ -31,36 +26,16 @@ def finite(value: Any) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-<<<<<<< HEAD
-def verification_of(run: Ended) -> Verification | None:
-    """The comparison of a run's network with values; None where labels were compared, or nothing was."""
-    checked = run.evidence.get("verification")
-    return checked if isinstance(checked, Verification) else None
-
-
-def label_verification_of(run: Ended) -> LabelVerification | None:
-    """The comparison of a run's network with labels; None where values were compared, or nothing was."""
-    checked = run.evidence.get("verification")
-    return checked if isinstance(checked, LabelVerification) else None
-
-
-=======
->>>>>>> main
 def copy_error(run: Result) -> CopyError:
     """How far off a run's network is, and what that is known by.
 
     Errors are those of its verification, which have the noise of the answers in them.
     """
-<<<<<<< HEAD
-    labels = label_verification_of(run)
+    measured = Measured.of(run)
+    labels = measured.label_check
     if labels is not None and labels.ok:
         return CopyError(ErrorKind.BOUNDARY, finite(labels.boundary_error), None, labels.points)
-    verification, precision = verification_of(run), run.evidence.get("precision")
-    accuracy = run.evidence.get("accuracy")
-=======
-    measured = Measured.of(run)
     verification, precision = measured.value_check, measured.precision
->>>>>>> main
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = CopyError(
         ErrorKind.UNVERIFIED, finite(largest), finite(rms), None if verification is None else verification.points,
@@ -95,13 +70,9 @@ def method_of(run: Result) -> CopyMethod:
         return CopyMethod.TRAINING
     if measured.to_accuracy:
         return CopyMethod.LEARNING
-<<<<<<< HEAD
-    if label_verification_of(run) is not None:
+    if measured.label_check is not None:
         return CopyMethod.LABELS
-    return CopyMethod.FEW_DIGITS if run.evidence.get("precision") is not None else CopyMethod.EXACT
-=======
     return CopyMethod.FEW_DIGITS if measured.precision is not None else CopyMethod.EXACT
->>>>>>> main
 
 
 def is_trained(run: Ended) -> bool:

@@ -18,7 +18,6 @@ from reluctant.audit.copies import (
     finite,
     gives_labels,
     is_trained,
-    label_verification_of,
     method_of,
 )
 from reluctant.audit.facts import (
@@ -222,14 +221,8 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
         network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, bool(network.skips)
         ),
-<<<<<<< HEAD
-        verification=_verification(verification_of(run) or label_verification_of(run)),
-        precision=_precision(evidence.get("precision")),
-        accuracy=None if accuracy is None or held_out is not None else LearnedAccuracy(
-=======
-        verification=_verification(measured.value_check), precision=_precision(measured.precision),
+        verification=_verification(measured.verification), precision=_precision(measured.precision),
         accuracy=None if accuracy is None else LearnedAccuracy(
->>>>>>> main
             finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
         ),
         held_out=None if measured.held_out is None else _held_out(measured.held_out),

@@ -41,7 +41,7 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
         skip_where(known, *refused, missing="creases")
     found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
     if known.of_labels:  # its values are no answers of the target
-        found = replace(found, evidence={**found.evidence, "own link": "identity"})
+        found = replace(found, evidence={**found.evidence, OWN_LINK: "identity"})
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
     wider = with_directions_of(found.network, known.span) if found.ok and found.network is not None else None
     short = ran_out and not known.may_be_clipped

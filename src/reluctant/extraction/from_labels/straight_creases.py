@@ -23,7 +23,7 @@ from reluctant.extraction.method import StageFailed
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
 
-FEW_CUT = 0.7  # of a crease's bends: facets that it may cut
+FEW_CUT = 0.4  # of a crease's bends: facets that it may cut
 STRAIGHT = 1e-3  # of a typical input: points farther from a crease lie on one side of it
 ALL_STRAIGHT, ENOUGH = 0.95, 60  # of the bends on straight creases: the target has one hidden layer; bends
 FEWEST = 3  # bends of a crease that runs straight across others
