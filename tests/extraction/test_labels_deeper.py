@@ -7,8 +7,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.extraction.from_labels.bend_matches import Creases
+from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerFlat, LayerSearch, oriented
 from reluctant.extraction.from_labels.method import look
-from reluctant.extraction.from_labels.straight_creases import LAYER_FLAT, LayerFlat, LayerSearch, oriented
 from reluctant.extraction.from_labels.walks import Facets, Walks
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.boundary import only_labels

@@ -25,8 +25,8 @@ from reluctant.extraction.from_labels.class_outputs import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
+from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch
 from reluctant.extraction.from_labels.missed_creases import Peeling, averaged, first_facet, sharpened
-from reluctant.extraction.from_labels.straight_creases import LAYER_FLAT, LayerSearch
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
