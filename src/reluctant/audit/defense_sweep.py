@@ -312,7 +312,7 @@ def _copy(known: Findings, domain: Domain, *, gradients: bool) -> tuple[Oracle, 
     if known.given.output is not None and known.linked:
         raise Skip("output-behind-link")
     if extraction is not None and extraction.ok and extraction.network is not None:
-        plain = NetworkOracle(extraction.network.before_link(known.written_link))
+        plain = NetworkOracle(extraction.as_written(known.written_link))
         explained = gradients and not Measured.of(extraction).gradients_refused
         whole = WithGradients(plain, plain.gradients) if explained else plain
         noisy = defend(whole, *noise_served(known.served))
