@@ -24,7 +24,7 @@ SMALL = (
     "audit.md",
     "student.md",
 )  # pages for which any model will do, and any student: a whole audit then takes a second
-LONG = ("experiments.md", "precision.md", "scale.md")  # whole experiments, float32, wide networks
+LONG = ("audit.md", "experiments.md", "precision.md", "scale.md")  # whole audits and experiments, few digits, width
 QUICK = [page for page in SHOWN if page.name not in LONG]
 SERVED = ("http://host:8080/v2/models/mlp", "https://host/v2/models/mlp", "http://localhost:8080/v2/models/mlp")
 PLAIN = "http://localhost:8000/predict"  # JSON in, JSON out

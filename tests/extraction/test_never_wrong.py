@@ -128,7 +128,6 @@ def test_a_few_deeper_neurons_are_not_taken_for_one_layer(widths: tuple[int, ...
         assert result.outcome is rl.Outcome.UNVERIFIED
 
 
-@pytest.mark.slow
 def test_max_pooling_is_not_taken_for_two_layers() -> None:
     weights = np.random.default_rng(0).standard_normal((24, 10))
     target = lambda x: (x @ weights.T).reshape(len(x), 8, 3).max(axis=2).sum(axis=1)  # noqa: E731

@@ -51,6 +51,7 @@ from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwor
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import look_for_layers
+from reluctant.extraction.weak_neuron import with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
@@ -603,6 +604,13 @@ class Extraction:
         self.check_creases(network)
         known = [] if place.box is not None else self.counterexamples  # another box may not hold them
         found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
+        wider = None
+        if found.is_close and place.oracle.facts.domain.is_space:
+            wider = with_weak_neuron(place.oracle, network, place.noise, rng)
+        if wider is not None:
+            again = replace(candidate, network=wider, held_out=None)
+            better = check_candidate(place.oracle, wider, again, place.health.noise, self.run.rows, rng, known)
+            found = better if better.doubt is None else found
         if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
             self.counterexamples.append(found.verification.counterexamples)
         return found
@@ -735,6 +743,15 @@ class CheckedNetwork:
         """The first check that did not pass."""
         checks = (self.verification, self.precision)
         return next((check for check in checks if check is not None and not check.ok), None)
+
+    @property
+    def is_close(self) -> bool:
+        """True if a network of several hidden layers is in doubt, but off by little: a neuron that hardly matters."""
+        little = 1e-2  # of the output's deviation
+        checked, exact = self.verification, self.candidate.precision is None and self.candidate.asked is None
+        if not isinstance(checked, Verification) or not exact or self.network.depth <= 2:
+            return False
+        return not checked.ok and not checked.undecided and checked.max_error < little
 
     @property
     def most_tolerance(self) -> float:
