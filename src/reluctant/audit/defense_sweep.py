@@ -300,7 +300,9 @@ def _undefended(known: Findings) -> DefenseResult | None:
     return DefenseResult(NO_DEFENSE, honest, known.span, extracted, learned, cut)
 
 
-def _copy(known: Findings, domain: Domain, *, gradients: bool) -> tuple[Oracle, Oracle, tuple[str, ...], StandsFor]:
+def _copy(
+    known: Findings, domain: Domain, *, gradients: bool = False
+) -> tuple[Oracle, Oracle, tuple[str, ...], StandsFor]:
     """The stand-in, the same without noise, the names that cut the digits of both, and its kind.
 
     The network that extraction recovered, else the file; skipped where there is neither. gradients: the target answers
