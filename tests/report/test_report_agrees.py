@@ -121,6 +121,7 @@ def test_a_sigmoid_is_looked_behind():
     assert "unread-link" not in reasons(audited(curved, steps=REBUILDING))
 
 
+@pytest.mark.slow
 def test_a_sigmoid_of_few_digits_is_read_or_settles_nothing():
     """Digits may hide its curves: then it may as well be made of straight pieces, and nobody can look behind it."""
     record = audited(lambda x: chance(x).astype(np.float32), budget=20_000, steps=(*REBUILDING, "flip"))
