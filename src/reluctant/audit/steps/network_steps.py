@@ -17,12 +17,13 @@ from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.extraction import extract
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
+from reluctant.interface.noise import FITTED_DECIMALS
 from reluctant.learning import learn
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Kind
+from reluctant.oracles import Counting, Kind, Linked
 from reluctant.results import Outcome, Result
 from reluctant.span import Span, Subspace
 from reluctant.verification.alignment import compare
@@ -36,8 +37,11 @@ FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one cou
 
 def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """Exact extraction with its own verification, from labels where the target answers nothing else."""
+    refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
+    fitted = _fitted_to_decimals(oracle, known, seed)
+    if fitted is not None:
+        return {"extraction": fitted}
     if not known.of_labels:
-        refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
         skip_where(known, *refused, missing="creases")
     found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
     if known.of_labels:  # its values are no answers of the target
@@ -51,6 +55,18 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
         "needed_rows": needed_rows(oracle, known) if short else None,
         "clipped": Measured.of(found).clipped,
     }
+
+
+def _fitted_to_decimals(oracle: Counting, known: Findings, seed: int) -> Result | None:
+    """The network behind rounded probabilities that no other step can read; None where there is none, or it failed."""
+    served, plain = known.served, known.link == "identity" and known.given.output is None and not known.noisy
+    if served is None or served.answers is not Kind.PROBABILITIES or served.decimals is None or not plain:
+        return None
+    if served.decimals < FITTED_DECIMALS or not served.deterministic:
+        return None
+    read = Counting(Linked(oracle.inner, "softmax"), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
+    found = extract(read, rng=seed)
+    return replace(found, evidence={**found.evidence, OWN_LINK: "softmax"}) if found.ok else None
 
 
 def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
@@ -187,7 +203,7 @@ def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[
         raise Skip("unreadable-file", error=error.slug, message=str(error)) from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):
         raise Skip("file-differs")
-    if known.apart:  # its values have a scale of their own
+    if known.of_labels:  # its values have a scale of their own
         near, neurons = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0
         compared: dict[str, Any] = {"neurons_found": near, "neurons": neurons, "all_layers": False}
         compared |= {"largest_error": None, "largest_weight_error": None}
