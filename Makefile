@@ -37,8 +37,8 @@ $(VENV)/.%-installed: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo-installed
 	$(BIN)/reluctant demo
 
-# Which branches of the engine were taken; without it (`make test COVERAGE=`) they take less time.
-COVERAGE ?= --cov
+# Which branches of the engine were run; `make test COVERAGE=` does not count them.
+COVERAGE ?= --branches
 
 test: check
 	$(BIN)/python -m pytest -q -n 2 -rs $(COVERAGE)
@@ -65,7 +65,7 @@ test-servers: $(VENV)/.dev-installed $(SERVERS)/mlserver/.installed $(SERVERS)/k
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --no-error-summary
+	$(BIN)/mypy --no-error-summary --num-workers 2
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python scripts/prose.py --check
@@ -99,4 +99,4 @@ docs: $(VENV)/.docs-installed
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) $(SERVERS) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(SERVERS) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -64,6 +64,7 @@ BENCHMARKS = {
     "bounded": bounded.main,
     "depth-three": depth_three.main,
     "frugal": depth_three.frugal,
+    "mnist-layers": depth_three.mnist,
     "mixed": depth_three.mixed,
     "peers": peers.main,
     "public": public.main,

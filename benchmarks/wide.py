@@ -33,6 +33,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import reluctant as rl
 from reluctant.testing.assortment import Specimen, specimen, true_error
 
@@ -173,6 +175,18 @@ def table(found: Sequence[Facts]) -> Iterator[str]:
         yield f"{name:<18}{len(some):>10}{share:>18}{wrong:>8}{foreign:>9}{long:>11}"
 
 
+def costs(found: Sequence[Facts]) -> Iterator[str]:
+    """Median and 90 % quantile of rows and CPU seconds, of networks that were recovered and that were not."""
+    for name in sorted({group(each) for each in found}):
+        for what in (True, False):
+            some = [each for each in found if group(each) == name and each["ok"] == what and not each["constant"]]
+            rows, seconds = ([each[key] for each in some if key in each] for key in ("queries", "cpu"))
+            if rows:
+                ends = [np.quantile(values, (0.5, 0.9)) for values in (rows, seconds)]
+                cells = "".join(f"{middle:>12.6g}{most:>10.6g}" for middle, most in ends)
+                yield f"{name:<18}{'recovered' if what else 'refused':<12}{cells}   rows and CPU s: median, 90 %"
+
+
 def by_kind(found: Sequence[Facts]) -> Iterator[str]:
     """Recovered of all, by each property and number of hidden layers."""
     for what in ("weights", "biases", "twist", "digits"):
@@ -226,7 +240,7 @@ def main(given: Sequence[str] = ()) -> None:
         if asked.out is not None:
             with Path(asked.out).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(facts) + "\n")
-    for line in (*table(found), "", *by_kind(found), "", *noted(found, asked.failed)):
+    for line in (*table(found), "", *costs(found), "", *by_kind(found), "", *noted(found, asked.failed)):
         print(line)
 
 

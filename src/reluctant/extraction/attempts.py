@@ -49,7 +49,9 @@ from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
+from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import look_for_layers
+from reluctant.extraction.weak_neuron import with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface import Interface
@@ -95,6 +97,7 @@ from reluctant.verification.own_scales import compare_at_own_scales
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
+FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
@@ -172,8 +175,8 @@ class Place:
 
     @property
     def noise(self) -> DistanceNoise:
-        """Noise of an answer by distance from the origin."""
-        return DistanceNoise.of(self.health, self.oracle.dim)
+        """Noise of an answer by distance from the origin; none is read where rounding leaves answers certain."""
+        return DistanceNoise.of(self.health, self.oracle.dim) if self.health.readings else DistanceNoise(0.0, 0.0)
 
     def evidence(self) -> dict[str, Any]:
         """For the result."""
@@ -344,7 +347,8 @@ class Extraction:
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
-            return Outcome.LOW_PRECISION, None
+            may = self.may_read_coarse and place.health.raw.may_be_fitted(place.oracle.outputs)
+            return self.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
         if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
@@ -359,9 +363,14 @@ class Extraction:
             self.run.evidence["gradients"] = reading.diagnosis
         return replace(place, oracle=oracle)
 
+    @property
+    def may_read_coarse(self) -> bool:
+        """True if no method was asked for that lines of rounded probabilities say nothing to."""
+        return self.method is None or isinstance(self.method, RoundedProbabilities)
+
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES)
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_coarse)
         if read is None:
             return place
         self.run.oracle = read.oracle
@@ -509,6 +518,9 @@ class Extraction:
         if self.method is not None:
             yield from repeat(self.method)
         explained = place.oracle.explained is not None
+        if place.health.raw is not None and place.health.raw.too_coarse:
+            yield RoundedProbabilities()
+            yield from repeat(RoundedProbabilities(answers_each=8.0, fewest_rows=2400))
         if explained:
             yield from self.methods_for_gradients(place)
             if in_space and not few_digits and place.oracle.dim > 1:
@@ -592,6 +604,13 @@ class Extraction:
         self.check_creases(network)
         known = [] if place.box is not None else self.counterexamples  # another box may not hold them
         found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
+        wider = None
+        if found.is_close and place.oracle.facts.domain.is_space:
+            wider = with_weak_neuron(place.oracle, network, place.noise, rng)
+        if wider is not None:
+            again = replace(candidate, network=wider, held_out=None)
+            better = check_candidate(place.oracle, wider, again, place.health.noise, self.run.rows, rng, known)
+            found = better if better.doubt is None else found
         if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
             self.counterexamples.append(found.verification.counterexamples)
         return found
@@ -724,6 +743,15 @@ class CheckedNetwork:
         """The first check that did not pass."""
         checks = (self.verification, self.precision)
         return next((check for check in checks if check is not None and not check.ok), None)
+
+    @property
+    def is_close(self) -> bool:
+        """True if a network of several hidden layers is in doubt, but off by little: a neuron that hardly matters."""
+        little = 1e-2  # of the output's deviation
+        checked, exact = self.verification, self.candidate.precision is None and self.candidate.asked is None
+        if not isinstance(checked, Verification) or not exact or self.network.depth <= 2:
+            return False
+        return not checked.ok and not checked.undecided and checked.max_error < little
 
     @property
     def most_tolerance(self) -> float:

@@ -24,7 +24,7 @@ from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.base import Moves
 from reluctant.results import Outcome
 from reluctant.verification import HeldOutRows
-from reluctant.verification.agreement import AskedRows
+from reluctant.verification.agreement import AskedRows, Verification
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import Precision
 
@@ -175,7 +175,7 @@ class Candidate:
     certificate: Certificate | None = None
     limits: Notes | None = None  # what the method cannot know
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
-    verification: LabelVerification | None = None  # of a method that reads labels, and compares labels
+    verification: LabelVerification | Verification | None = None  # of a method that compares by itself
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made
 
 

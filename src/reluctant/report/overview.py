@@ -352,7 +352,8 @@ def found_leaks(record: AuditRecord) -> list[LeakFound]:
 
 def _state(record: AuditRecord, leak: LeakKind, steps: tuple[str, ...]) -> tuple[str, str]:
     if leak in record.verdict.leaks:
-        return "yes", "bad"
+        span = record.span if leak is LeakKind.SPAN else None
+        return "yes" if span is None else f"{count(span.rank)} of {count(span.inputs)}", "bad"
     if leak is LeakKind.EXTRACTABLE and has_part(record):
         return "a part of it", "warn"
     student = student_of(record)

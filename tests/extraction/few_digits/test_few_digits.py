@@ -45,6 +45,7 @@ def test_absolute_noise_is_left_behind_from_afar(name: str, seed: int) -> None:
     assert result.queries <= 4 * true.parameters + 370  # verification asks a small network more than its share
 
 
+@pytest.mark.slow
 def test_float32_rounded_to_decimals() -> None:
     computed, true = in_float32(planted((12, 8, 1), 2))
     target = rounded(computed, 3)

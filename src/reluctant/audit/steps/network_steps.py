@@ -17,12 +17,13 @@ from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.extraction import extract
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
+from reluctant.interface.noise import FITTED_DECIMALS
 from reluctant.learning import learn
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Kind
+from reluctant.oracles import Counting, Kind, Linked
 from reluctant.results import Outcome, Result
 from reluctant.span import Span, Subspace
 from reluctant.verification.alignment import compare
@@ -37,6 +38,9 @@ FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one cou
 def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """Exact extraction with its own verification."""
     refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
+    fitted = _fitted_to_decimals(oracle, known, seed)
+    if fitted is not None:
+        return {"extraction": fitted}
     skip_where(known, *refused, missing="creases")
     found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
@@ -48,6 +52,18 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
         "needed_rows": needed_rows(oracle, known) if short else None,
         "clipped": Measured.of(found).clipped,
     }
+
+
+def _fitted_to_decimals(oracle: Counting, known: Findings, seed: int) -> Result | None:
+    """The network behind rounded probabilities that no other step can read; None where there is none, or it failed."""
+    served, plain = known.served, known.link == "identity" and known.given.output is None and not known.noisy
+    if served is None or served.answers is not Kind.PROBABILITIES or served.decimals is None or not plain:
+        return None
+    if served.decimals < FITTED_DECIMALS or not served.deterministic:
+        return None
+    read = Counting(Linked(oracle.inner, "softmax"), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
+    found = extract(read, rng=seed)
+    return replace(found, evidence={**found.evidence, "own link": "softmax"}) if found.ok else None
 
 
 def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:

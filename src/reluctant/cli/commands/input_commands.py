@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 def health(target: TargetArgument, options: TargetOptions) -> int:
     """Measure an interface: noise, rounding, shape, faults.
 
+    It asks some hundred rows. Exit status 1 if the answers as they are show no values of a ReLU network: labels,
+    probabilities, smooth or constant answers. The last line then says what to run next.
+
     Example: reluctant health model.onnx
     """
 

@@ -110,14 +110,19 @@ class IncomingWeights:
 
 
 def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
-    """Least squares over the normal at the start and all points."""
+    """Least squares over the normal at the start and all points.
+
+    A normal is a difference of slopes over short steps, a point has all digits: where points are many they count more.
+    """
     open_rank = 1e-7  # relative; smaller singular values are open directions
+    beside_points = 0.03  # weight of the normal beside more points than there are unknowns
     at_start = known.local(crease.points[:1])
     start = at_start.features[0]
     rows = known.features(crease.points[1:]) - start
     rows /= (np.linalg.norm(rows, axis=1) + SHORT_ROW)[:, None]
-    matrix = np.concatenate([at_start.jacobian[0].T, rows])
-    right = np.concatenate([crease.normal, np.zeros(len(rows))])
+    trust = beside_points if len(rows) > len(start) else 1.0
+    matrix = np.concatenate([trust * at_start.jacobian[0].T, rows])
+    right = np.concatenate([trust * crease.normal, np.zeros(len(rows))])
     u, sizes, vt = _svd(matrix)
     rank = int((sizes > open_rank * sizes[0]).sum())
     weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])

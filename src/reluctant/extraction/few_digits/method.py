@@ -235,7 +235,7 @@ def exact_distance(noise: float) -> float:
 def rounded_distance(noise: float, growth: float) -> float:
     """The distance for noise that stays, and noise that grows by so much a size of an input."""
     # Sizes of an input: noise that stays the same as far out as this does not grow with the answers.
-    absolute_noise = 30.0
+    absolute_noise = 8.0  # columns far from 0 in float32: 12 to 20; a plain network in float32: 3 at most
     beyond_same = 10.0  # how much farther than where both kinds of noise are the same
     same = noise / growth  # here both kinds of noise are as large
     return _power_of_two(beyond_same * same) if same > absolute_noise else 1.0
