@@ -14,6 +14,7 @@ import numpy as np
 
 from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind
 from reluctant.evidence import Measured
+from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
@@ -148,7 +149,18 @@ def settles(run: Ended) -> bool:
     """
     # Noise hides all inside the box that a link leaves: there far less of it is refused, with any seed.
     far_too_noisy = run.outcome is Outcome.TOO_NOISY and Measured.of(run).inside is not None
-    return (run.outcome.settles or far_too_noisy) and not (is_unlucky(run) or is_near(run) or falls_short(run))
+    by_chance = is_unlucky(run) or is_narrow(run)
+    return (run.outcome.settles or far_too_noisy) and not (by_chance or is_near(run) or falls_short(run))
+
+
+def is_narrow(run: Ended) -> bool:
+    """True if noise inside a box was little more than lines are read with: another box, or seed, may have less."""
+    narrowly = 10.0  # times the noise that lines are read with
+    measured = Measured.of(run)
+    health = measured.health
+    if run.outcome is not Outcome.LOW_PRECISION or measured.inside is None or health is None or not health.spread > 0:
+        return False
+    return health.noise.at(health.spread) <= narrowly * NOISIEST_READ * health.spread
 
 
 def is_unlucky(run: Ended) -> bool:

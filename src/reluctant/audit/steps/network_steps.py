@@ -63,7 +63,7 @@ def _fitted_to_decimals(oracle: Counting, known: Findings, seed: int) -> Result 
         return None
     read = Counting(Linked(oracle.inner, "softmax"), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
     found = extract(read, rng=seed)
-    return replace(found, evidence={**found.evidence, "own link": "softmax"}) if found.ok else None
+    return replace(found, evidence={**found.evidence, OWN_LINK: "softmax"}) if found.ok else None
 
 
 def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
