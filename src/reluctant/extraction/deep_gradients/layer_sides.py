@@ -1,7 +1,8 @@
 """Sides of a layer's neurons: a neuron that is off has no part in a gradient.
 
 Where the slopes of a layer's neurons are independent, a gradient is one combination of them, and its coefficients are
-zero for neurons that are off. Points where the layers below are mostly on have such slopes.
+zero for neurons that are off. Points where the layers below are mostly on have such slopes. With all sides known the
+output weights follow from gradients, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.jumps import AskGradients
 from reluctant.geometry.lines import BoolArray
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained
 
@@ -23,7 +25,7 @@ PART = 1e-6  # of a gradient: a neuron that is on has more of it
 POOL = 300  # points that some are chosen from, without asking
 ROWS_A_SIDE = 2  # for each neuron on each side
 MOST_ROWS = 60
-SMALL = 1e-2  # of the largest: slopes that are shorter say little
+ROWS_AN_OUTPUT = 4  # whose gradients the output weights are solved from, for each neuron of the last layer
 
 
 @dataclass
@@ -113,3 +115,23 @@ def points_that_tell(known: KnownLayers, seen: FloatArray, rng: np.random.Genera
         if len(chosen) >= MOST_ROWS or (need <= 0).all():
             break
     return pool[chosen]
+
+
+def with_outputs(known: KnownLayers, rows: FloatArray, found: Explained, rng: np.random.Generator) -> ReLUNetwork:
+    """Layers whose sides are known, with the outputs that all gradients agree on; raises StageFailed where none do.
+
+    A gradient is linear in the output weights: each input gives one equation for them at every row.
+    """
+    width = len(known.layers[-1])
+    few = rng.permutation(len(rows))[: max(MOST_ROWS, ROWS_AN_OUTPUT * width)]
+    slopes = np.concatenate([known.local(rows[i : i + 1]).jacobian[0][:width].T for i in few])  # (n·d, width)
+    wanted = np.concatenate([found.gradients[i].T for i in few])  # (n·d, m)
+    outputs, _, rank, _ = np.linalg.lstsq(slopes, wanted, rcond=None)
+    left = np.abs(slopes @ outputs - wanted).max(initial=0.0)
+    limit = PART * np.abs(wanted).max(initial=0.0)
+    if rank < width or left > limit:
+        raise StageFailed(SIDES, "gradients that no outputs explain", number=float(left), limit=float(limit))
+    nearest = np.argsort(np.linalg.norm(rows, axis=1))[:MOST_ROWS]
+    constant = np.median(found.values[nearest] - known.features(rows[nearest])[:, :width] @ outputs, axis=0)
+    weights, biases = zip(*((layer.weights, layer.biases) for layer in known.layers), strict=True)
+    return ReLUNetwork([*weights, outputs.T], [*biases, constant])

@@ -17,12 +17,12 @@ from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.readout import fit_readout, oriented_network, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, explained
 from reluctant.extraction.deep_gradients.layer_matches import next_layer
-from reluctant.extraction.deep_gradients.layer_sides import find_sides
+from reluctant.extraction.deep_gradients.layer_sides import find_sides, with_outputs
 from reluctant.extraction.deep_gradients.open_cells import segment
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.jumps import GradientNoise, jumps_on_line
+from reluctant.geometry.jumps import ExpectedCreases, GradientNoise, SearchedLine, jumps_on_line
 from reluctant.geometry.lines import Lines
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
@@ -49,6 +49,7 @@ class GradientLayers(Method):
         look: rows that the search of a line begins with.
         most_layers: hidden layers, at most.
         through: inputs (n, d) on the first lines, such as spoke against an earlier network.
+        begun: lines that were searched before, the first of them to its end.
         checked: rows, random ones and where few units are on, whose gradients must be those of the network in the end.
         fitted_distance: rows farther out, in typical inputs, have no part in the fit.
     """
@@ -64,6 +65,7 @@ class GradientLayers(Method):
     checked: int = 64
     fitted_distance: float = 30.0
     through: FloatArray | None = field(default=None, compare=False, repr=False)
+    begun: tuple[SearchedLine, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -74,7 +76,9 @@ class GradientLayers(Method):
         """One attempt; raises StageFailed where creases stay unexplained."""
         search = _LayerSearch(oracle, GradientNoise(noise), rng, self)
         with oracle.stage(LINES):
-            for _ in range(self.first_lines):
+            for line in self.begun:
+                search.take(line)
+            for _ in range(self.first_lines - len(self.begun)):
                 search.look_along_another()
             for row in [] if self.through is None else self.through[:LEADS]:
                 search.look_along(replace(Lines.random(rng, 1, oracle.dim), origins=row[None]))
@@ -104,6 +108,7 @@ class _LayerSearch:
 
     def __post_init__(self) -> None:
         self.creases = CreaseLines(self.oracle.dim)
+        self.first_layer: Layer | None = None
         self.size, self.whole, self.segments = 0.0, 0, 0
         self.rows: list[FloatArray] = []
         self.answers: list[Explained] = []
@@ -121,10 +126,36 @@ class _LayerSearch:
         self.whole += 1
         self.look_along(Lines.random(self.rng, 1, self.oracle.dim))
 
-    def look_along(self, line: Lines, depth: int = 0) -> None:
+    def take(self, line: SearchedLine) -> None:
+        """A line that was searched before, by the same questions; to its end."""
+        self.whole += 1
+        self.rows.append(line.rows)
+        self.answers.append(line.answers)
+        self.size = max(self.size, float(np.linalg.norm(line.answers.gradients, axis=2).max()))
+        if line.jumps is None:
+            self.look_along(line.lines, begun=line)
+        else:
+            sizes = np.linalg.norm(line.answers.gradients, axis=2).max(axis=1)
+            self.creases.add(line.lines, line.jumps, (line.rows, sizes), self.noise, self.size)
+
+    def expected(self, line: Lines) -> ExpectedCreases | None:
+        """Creases of the first layer on a line: of neurons that are known, else of every crease so far."""
+        if self.first_layer is not None:
+            return ExpectedCreases.of_hyperplanes(line, self.first_layer.weights, self.first_layer.biases)
+        if self.creases.found is None:
+            return None
+        found = self.creases.found
+        return ExpectedCreases.of_hyperplanes(line, found.normals, -np.einsum("nd,nd->n", found.normals, found.points))
+
+    def look_along(
+        self, line: Lines, depth: int = 0, *, expected: ExpectedCreases | None = None, begun: SearchedLine | None = None
+    ) -> None:
         """The creases of this line, along which so many layers do not change."""
-        before = len(self.rows)
-        jumps = jumps_on_line(self.ask, line, self.noise, size=lambda: self.size, first=self.settings.look)
+        before = len(self.rows) - (begun is not None)
+        expected = self.expected(line) if expected is None and not depth else expected
+        jumps = jumps_on_line(
+            self.ask, line, self.noise, size=lambda: self.size, first=self.settings.look, expected=expected, begun=begun
+        )
         rows = np.concatenate(self.rows[before:])
         sizes = np.concatenate([np.linalg.norm(each.gradients, axis=2).max(axis=1) for each in self.answers[before:]])
         self.creases.add(line, jumps, (rows, sizes), self.noise, self.size, depth)
@@ -148,6 +179,7 @@ class _LayerSearch:
                 layer = self.next_layer(known)
                 if not len(layer):
                     break
+                self.first_layer = self.first_layer if known.layers else layer
                 known = known.extended(layer)
                 keep(without_outputs(known, self.oracle.outputs))
                 left = int((~explained(known, self.creases.normals)).sum())
@@ -202,8 +234,17 @@ class _LayerSearch:
         return False
 
     def network(self, known: KnownLayers) -> ReLUNetwork:
-        """With the output layer that the answers ask for."""
+        """With the output layer that the answers ask for: from gradients, or from values where some neuron is missing.
+
+        A neuron that is always on has no crease; its part is linear in the layer below, and values are fitted to that.
+        """
         rows, found = self.everything()
+        try:
+            with self.oracle.stage(LAYERS):
+                sided = find_sides(known, rows, found, self.ask, self.rng)
+            return with_outputs(sided, rows, found, self.rng)
+        except StageFailed:
+            pass
         network = oriented_network(known, fit_readout(known, rows, found.values), rows, found.values)
         if network.parameters > MOST_PARAMETERS or network.parameters > len(rows) * network.outputs:
             return network
