@@ -24,7 +24,9 @@ APART = 1e-6  # from 1, of a projector's diagonal: the coefficient of such a neu
 PART = 1e-6  # of a gradient: a neuron that is on has more of it
 POOL = 300  # points that some are chosen from, without asking
 ROWS_A_SIDE = 2  # for each neuron on each side
-MOST_ROWS = 60
+MOST_ROWS = 60  # that are asked for; and of those asked before
+MOST_BEFORE = 200
+WEAKEST = 1e-9  # singular value of slopes that counts, of the largest
 ROWS_AN_OUTPUT = 4  # whose gradients the output weights are solved from, for each neuron of the last layer
 
 
@@ -44,11 +46,12 @@ class SideEvidence:
         """What gradients at these rows say of the neurons of the last layer."""
         for row, slopes in zip(rows, found.gradients, strict=True):
             values, own = _values_and_slopes(known, row)
-            inverse = np.linalg.pinv(own, rcond=1e-9)
+            inverse = np.linalg.pinv(own, rcond=WEAKEST)
             clear = np.abs(np.diag(own @ inverse) - 1) < APART
-            part = np.abs(slopes @ inverse).max(axis=0) * np.linalg.norm(own, axis=1)
+            coefficients = slopes @ inverse
+            part = np.abs(coefficients).max(axis=0) * np.linalg.norm(own, axis=1)
             size = np.linalg.norm(slopes, axis=1).max()
-            if size == 0:
+            if size == 0 or np.linalg.norm(slopes - coefficients @ own) > PART * size:  # a neuron is missing
                 continue
             side = (values > 0).astype(int)
             which = np.flatnonzero(clear)
@@ -81,7 +84,7 @@ def find_sides(
     Cost: a few rows where those that were asked do not say it.
     """
     evidence = SideEvidence.none(len(known.layers[-1]))
-    few = rng.permutation(len(rows))[:MOST_ROWS]
+    few = rng.permutation(len(rows))[:MOST_BEFORE]
     evidence.take(known, rows[few], Explained(found.values[few], found.gradients[few]))
     if evidence.doubtful.any() or evidence.seen.min() < ROWS_A_SIDE:
         points = points_that_tell(known, evidence.seen, rng)
@@ -91,6 +94,19 @@ def find_sides(
         reason = "gradients do not say on which side neurons are on"
         raise StageFailed(SIDES, reason, number=float(evidence.doubtful.sum()), limit=0.0)
     return known.with_sides(evidence.wrong)
+
+
+def is_stray(known: KnownLayers, rows: FloatArray, found: Explained) -> BoolArray:
+    """Rows (n,) whose gradients are no combination of the slopes of the last layer's neurons: one of it is missing.
+
+    Where few neurons of the layers below are on, there is always such a combination, and nothing is seen.
+    """
+    stray = np.zeros(len(rows), dtype=bool)
+    for i, (row, slopes) in enumerate(zip(rows, found.gradients, strict=True)):
+        _, own = _values_and_slopes(known, row)
+        left = slopes - (slopes @ np.linalg.pinv(own, rcond=WEAKEST)) @ own
+        stray[i] = np.linalg.norm(left) > PART * np.linalg.norm(slopes, axis=1).max()
+    return stray
 
 
 def points_that_tell(known: KnownLayers, seen: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -105,7 +121,7 @@ def points_that_tell(known: KnownLayers, seen: FloatArray, rng: np.random.Genera
     need, chosen = ROWS_A_SIDE - seen, []
     for number, row in enumerate(pool):
         value, own = _values_and_slopes(known, row)
-        clear = np.abs(np.diag(own @ np.linalg.pinv(own, rcond=1e-9)) - 1) < APART
+        clear = np.abs(np.diag(own @ np.linalg.pinv(own, rcond=WEAKEST)) - 1) < APART
         side = (value > 0).astype(int)
         helps = clear & (need[side, np.arange(len(value))] > 0)
         if helps.any():
@@ -124,10 +140,11 @@ def with_outputs(known: KnownLayers, rows: FloatArray, found: Explained, rng: np
     """
     width = len(known.layers[-1])
     few = rng.permutation(len(rows))[: max(MOST_ROWS, ROWS_AN_OUTPUT * width)]
+    few = few[~is_stray(known, rows[few], Explained(found.values[few], found.gradients[few]))]
     slopes = np.concatenate([known.local(rows[i : i + 1]).jacobian[0][:width].T for i in few])  # (n·d, width)
     wanted = np.concatenate([found.gradients[i].T for i in few])  # (n·d, m)
     outputs, _, rank, _ = np.linalg.lstsq(slopes, wanted, rcond=None)
-    left = np.abs(slopes @ outputs - wanted).max(initial=0.0)
+    left = np.median(np.abs(slopes @ outputs - wanted))
     limit = PART * np.abs(wanted).max(initial=0.0)
     if rank < width or left > limit:
         raise StageFailed(SIDES, "gradients that no outputs explain", number=float(left), limit=float(limit))

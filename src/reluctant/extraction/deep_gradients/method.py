@@ -17,7 +17,7 @@ from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.readout import fit_readout, oriented_network, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, explained
 from reluctant.extraction.deep_gradients.layer_matches import next_layer
-from reluctant.extraction.deep_gradients.layer_sides import find_sides, with_outputs
+from reluctant.extraction.deep_gradients.layer_sides import find_sides, is_stray, with_outputs
 from reluctant.extraction.deep_gradients.open_cells import segment
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
@@ -51,6 +51,8 @@ class GradientLayers(Method):
         through: inputs (n, d) on the first lines, such as spoke against an earlier network.
         begun: lines that were searched before, the first of them to its end.
         checked: rows, random ones and where few units are on, whose gradients must be those of the network in the end.
+        leads: lines, at most, to where a layer lacks a neuron.
+        held_against: rows that a layer is held against for that, of those asked before.
         fitted_distance: rows farther out, in typical inputs, have no part in the fit.
     """
 
@@ -63,6 +65,8 @@ class GradientLayers(Method):
     look: int = 5
     most_layers: int = 8
     checked: int = 64
+    leads: int = 3
+    held_against: int = 200
     fitted_distance: float = 30.0
     through: FloatArray | None = field(default=None, compare=False, repr=False)
     begun: tuple[SearchedLine, ...] = field(default=(), compare=False, repr=False)
@@ -179,6 +183,10 @@ class _LayerSearch:
                 layer = self.next_layer(known)
                 if not len(layer):
                     break
+                for _ in range(self.settings.leads):
+                    if not self.look_for_missing(known.extended(layer)):
+                        break
+                    layer = self.next_layer(known)
                 self.first_layer = self.first_layer if known.layers else layer
                 known = known.extended(layer)
                 keep(without_outputs(known, self.oracle.outputs))
@@ -187,6 +195,19 @@ class _LayerSearch:
                     return known
         reason = "creases that no layer explains"
         raise StageFailed(LAYERS, reason, number=float(left), limit=0.0)
+
+    def look_for_missing(self, known: KnownLayers) -> bool:
+        """True after a line that leads from where a layer explains gradients to where it lacks a neuron."""
+        rows, found = self.everything()
+        some = self.rng.permutation(len(rows))[: self.settings.held_against]
+        rows = rows[some]
+        stray = is_stray(known, rows, Explained(found.values[some], found.gradients[some]))
+        if not stray.any() or stray.all():
+            return False
+        there = rows[self.rng.choice(np.flatnonzero(stray))]
+        nearest = rows[~stray][np.argmin(np.linalg.norm(rows[~stray] - there, axis=1))]
+        self.look_along(Lines.between(nearest[None], there[None], float(np.sqrt(self.oracle.dim))))
+        return True
 
     def next_layer(self, known: KnownLayers) -> Layer:
         """The neurons of the next layer, each with all its weights: segments show those that whole lines leave open."""
