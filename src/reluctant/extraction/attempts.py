@@ -765,7 +765,7 @@ def with_gradients(
     oracle: Counting, network: ReLUNetwork, noise: Noise, rng: np.random.Generator, against: Sequence[HeldOutRows]
 ) -> Verification:
     """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take."""
-    at_scales, at_use, on_lines, sparse = 20, 100, 32, 32
+    at_scales, at_use, on_lines, sparse = 16, 80, 24, 24
     return examine(
         oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=1,
         sparse=sparse, counterexamples=against, gradients=True,

@@ -17,8 +17,8 @@ from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.readout import fit_readout, oriented_network, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, explained
 from reluctant.extraction.deep_gradients.layer_matches import next_layer
-from reluctant.extraction.deep_gradients.layer_sides import find_sides, is_stray, with_outputs
-from reluctant.extraction.deep_gradients.open_cells import segment
+from reluctant.extraction.deep_gradients.layer_sides import find_sides, stray_and_clean, with_outputs
+from reluctant.extraction.deep_gradients.open_cells import crossed, segment
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
@@ -64,7 +64,7 @@ class GradientLayers(Method):
     segments: int = 24
     look: int = 5
     most_layers: int = 8
-    checked: int = 64
+    checked: int = 48
     leads: int = 3
     held_against: int = 200
     fitted_distance: float = 30.0
@@ -97,6 +97,8 @@ class GradientLayers(Method):
                 whole = network.widths[1:-1] == tuple(len(layer) for layer in known.layers)  # else a neuron is missing
                 if search.whole >= self.lines or (whole and search.agrees(network)):
                     return Candidate(network, limits=LIMITS)
+                if whole and search.leads_left():
+                    continue
             with oracle.stage(LINES):
                 search.look_along_another()
 
@@ -113,7 +115,8 @@ class _LayerSearch:
     def __post_init__(self) -> None:
         self.creases = CreaseLines(self.oracle.dim)
         self.first_layer: Layer | None = None
-        self.size, self.whole, self.segments = 0.0, 0, 0
+        self.size, self.whole, self.led = 0.0, 0, 0
+        self.begun: set[int] = set()  # layers that a segment was searched for
         self.rows: list[FloatArray] = []
         self.answers: list[Explained] = []
 
@@ -196,18 +199,31 @@ class _LayerSearch:
         reason = "creases that no layer explains"
         raise StageFailed(LAYERS, reason, number=float(left), limit=0.0)
 
+    def leads_left(self) -> bool:
+        """True for the first times: lines that lead to where a network is wrong show more than another random one."""
+        self.led += 1
+        return self.led <= self.settings.leads
+
     def look_for_missing(self, known: KnownLayers) -> bool:
-        """True after a line that leads from where a layer explains gradients to where it lacks a neuron."""
+        """True if the last layer lacks a neuron: after a line that leads there, or where another segment is to."""
         rows, found = self.everything()
         some = self.rng.permutation(len(rows))[: self.settings.held_against]
         rows = rows[some]
-        stray = is_stray(known, rows, Explained(found.values[some], found.gradients[some]))
-        if not stray.any() or stray.all():
+        stray, clean = stray_and_clean(known, rows, Explained(found.values[some], found.gradients[some]))
+        if not stray.any():
             return False
-        there = rows[self.rng.choice(np.flatnonzero(stray))]
-        nearest = rows[~stray][np.argmin(np.linalg.norm(rows[~stray] - there, axis=1))]
-        self.look_along(Lines.between(nearest[None], there[None], float(np.sqrt(self.oracle.dim))))
+        self.begun.discard(len(known.layers) - 1)
+        if clean.any():
+            there = rows[self.rng.choice(np.flatnonzero(stray))]
+            self.look_between(rows[clean], there)
         return True
+
+    def look_between(self, rows: FloatArray, there: FloatArray) -> None:
+        """The creases between an input and the nearest of others, if there is a way."""
+        distance = np.linalg.norm(rows - there, axis=1)
+        if distance.min() > 0:
+            start = rows[np.argmin(distance)]
+            self.look_along(Lines.between(start[None], there[None], float(np.sqrt(self.oracle.dim))))
 
     def next_layer(self, known: KnownLayers) -> Layer:
         """The neurons of the next layer, each with all its weights: segments show those that whole lines leave open."""
@@ -218,7 +234,7 @@ class _LayerSearch:
         for number in range(self.settings.segments):
             whole = complete.all(axis=1)
             lonely = len(others) > 0 and single < SINGLE
-            if whole.all() and number and not lonely:
+            if whole.all() and (number or len(known.layers) in self.begun) and not lonely:
                 break
             across = None
             if not whole.all():
@@ -228,8 +244,9 @@ class _LayerSearch:
             line = segment(known, self.rng, across)
             if line is None:
                 continue
+            self.begun.add(len(known.layers))
             found = len(layer)
-            self.look_along(line, len(known.layers))
+            self.look_along(line, len(known.layers), expected=crossed(known, layer, complete, line))
             layer, complete, others = next_layer(known, self.creases)
             single = 0 if len(layer) > found else single
         whole = complete.all(axis=1)
@@ -238,7 +255,7 @@ class _LayerSearch:
     def agrees(self, network: ReLUNetwork) -> bool:
         """True if fresh gradients are those of the network; else lines lead from where they are to where they are not.
 
-        Cost: 64 rows, and those of a few lines.
+        Cost: 48 rows, and those of a few lines.
         """
         with self.oracle.stage(CHECK):
             scales = np.repeat(CHECK_SCALES, self.settings.checked // (2 * len(CHECK_SCALES)))[:, None]
@@ -250,8 +267,7 @@ class _LayerSearch:
             if not wrong.any() or wrong.all():
                 return not wrong.any()
             for row in rows[wrong][:LEADS]:
-                nearest = np.argmin(np.linalg.norm(rows[~wrong] - row, axis=1))
-                self.look_along(Lines.between(rows[~wrong][nearest][None], row[None], float(np.sqrt(self.oracle.dim))))
+                self.look_between(rows[~wrong], row)
         return False
 
     def network(self, known: KnownLayers) -> ReLUNetwork:
@@ -262,8 +278,8 @@ class _LayerSearch:
         rows, found = self.everything()
         try:
             with self.oracle.stage(LAYERS):
-                sided = find_sides(known, rows, found, self.ask, self.rng)
-            return with_outputs(sided, rows, found, self.rng)
+                sided = find_sides(known, rows, found, self.ask, self.rng, last=True)
+                return with_outputs(sided, rows, found, self.ask, self.rng)
         except StageFailed:
             pass
         network = oriented_network(known, fit_readout(known, rows, found.values), rows, found.values)
