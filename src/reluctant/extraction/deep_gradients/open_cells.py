@@ -59,6 +59,8 @@ def segment(known: KnownLayers, rng: np.random.Generator, across: FloatArray | N
     beside = rng.standard_normal(known.dim)
     beside -= back @ (first.weights @ beside)
     points = (ends * size - first.biases) @ back.T + beside
+    if (points[0] == points[1]).all():
+        return None
     return Lines.between(points[:1], points[1:], float(np.sqrt(known.dim)))
 
 
