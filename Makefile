@@ -37,8 +37,8 @@ $(VENV)/.%-installed: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.demo-installed
 	$(BIN)/reluctant demo
 
-# Which branches of the engine were taken; without it (`make test COVERAGE=`) they take less time.
-COVERAGE ?= --cov
+# Which branches of the engine were run; `make test COVERAGE=` does not count them.
+COVERAGE ?= --branches
 
 test: check
 	$(BIN)/python -m pytest -q -n 2 -rs $(COVERAGE)
@@ -65,7 +65,7 @@ test-servers: $(VENV)/.dev-installed $(SERVERS)/mlserver/.installed $(SERVERS)/k
 check: $(VENV)/.dev-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --no-error-summary
+	$(BIN)/mypy --no-error-summary --num-workers 2
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python scripts/prose.py --check
@@ -82,7 +82,7 @@ test-lowest:
 		--editable '.[cli,http,onnx,report,sklearn,testing]' 'pytest-xdist>=3.5'
 	$(LOWEST)/bin/python -m pytest -q -n 2 -k 'not torch' tests/extraction tests/geometry tests/learning tests/networks tests/span
 
-# The wheel as a user gets it: one empty environment for each extra, outside of the repository.
+# The wheel as a user gets it: each extra in an empty environment, used by itself.
 EXTRAS := cli onnx torch sklearn report lattice http dask testing
 dist: $(BIN)/python
 	rm -rf dist build/wheel
@@ -92,11 +92,11 @@ dist: $(BIN)/python
 	set -e; for extra in $(EXTRAS); do \
 		$(PYTHON) -m venv build/wheel/$$extra; \
 		build/wheel/$$extra/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls dist/*.whl)[$$extra]"; \
-		(cd build/wheel && $$extra/bin/python -c "import reluctant; print('$$extra', reluctant.__version__)"); \
+		(cd build/wheel && $$extra/bin/python ../../scripts/try_extra.py $$extra); \
 	done
 
 docs: $(VENV)/.docs-installed
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) $(SERVERS) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(SERVERS) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@
     MIXED_NETWORKS=50 python -m benchmarks mixed           as many
     MIXED_FIRST=150 MIXED_NETWORKS=150 ...                 those from number 150 on
     python -m benchmarks frugal                            two hidden layers with as few rows as possible
+    MNIST=folder MNIST_SECONDS=150 python -m benchmarks mnist-layers     trained 784-64-64-10 and 784-128-128-1
 
 `extract` is not told the number of layers; verification is included in the count. Seeds that nothing was tuned on.
 P counts all parameters. `out` is the largest error over 10 000 Gaussian inputs relative to the output's standard
@@ -25,6 +26,7 @@ import numpy as np
 import reluctant as rl
 from benchmarks.results import Results
 from reluctant.estimation.formulas import parameters, shape_name
+from reluctant.papers.experiments.image_classifiers import load_mnist, train_classifier
 from reluctant.papers.experiments.trials import ExactRun, exact_run
 from reluctant.testing import planted, train_digits
 
@@ -64,6 +66,24 @@ def main() -> None:
         print(row(shape_name(widths), widths, runs), flush=True)
     digits()
     print(PEERS)
+
+
+def mnist() -> None:
+    """Wide second layers, trained on MNIST: how far each run comes, in which stages."""
+    images = load_mnist(os.environ["MNIST"])
+    for hidden, outputs in (((64, 64), 10), ((128, 128), 1)):
+        trained = train_classifier(images, hidden, 0)
+        *below, top = trained.weights
+        *below_biases, bias = trained.biases
+        true = rl.ReLUNetwork([*below, top[:outputs]], [*below_biases, bias[:outputs]])
+        start = time.process_time()
+        result = rl.extract(true, rng=0, seconds=float(os.environ.get("MNIST_SECONDS", "150")))
+        cost = result.queries * outputs / true.parameters
+        spent = f"{result.queries} queries, {cost:.2f} q·m/P, {time.process_time() - start:.0f} CPU s"
+        print(f"{shape_name(true.widths)}: {result.outcome.slug}, {spent}", flush=True)
+        for tried in result.evidence["attempts"].to_dict():
+            print(f"    {tried['method']}: {tried['rows']} rows, {tried['stage']} {tried['number']}")
+        print("    " + ", ".join(f"{name} {count}" for name, count in result.rows.items()))
 
 
 def row(name: str, widths: tuple[int, ...], runs: list[ExactRun]) -> str:

@@ -3,6 +3,7 @@
     python -m benchmarks honesty          3 networks of each family
     HONESTY_SEEDS=20 python -m benchmarks honesty
     python -m benchmarks honesty-float32  one network of each family, computed in float32
+    HONESTY_SEEDS=24 python -m benchmarks honesty-ridges     12-23-1 with a ridge 0.01 wide
     HONESTY_PROCESSES=16 python -m benchmarks honesty-float32-layers     300 networks of two hidden layers in float32
 
 The true error is the largest over random inputs at scales 0.1, 1 and 10, on every true hyperplane and
@@ -27,6 +28,7 @@ from benchmarks.sweeping import Sweeping
 from reluctant.domains import Domain
 from reluctant.numerics import FloatArray
 from reluctant.testing import DEGENERATE, in_float32, largest_true_error, planted, single_precision
+from reluctant.testing.families import narrow_ridge
 from reluctant.verification.points import crease_points
 
 WRONG = 1e-6
@@ -39,6 +41,23 @@ Answers = Callable[[Any], Any]
 
 def main() -> None:
     report(int(os.environ.get("HONESTY_SEEDS", "3")), in_full)
+
+
+def ridges() -> None:
+    """Most lines and most random inputs do not meet the ridge: 0.4 to 0.8 % of the inputs are on it."""
+    rows = np.random.default_rng(99).standard_normal((100_000, 12))
+    counts, seeds = Counter[str](), int(os.environ.get("HONESTY_SEEDS", "12"))
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        true = narrow_ridge(seed)
+        start, result = time.process_time(), rl.extract(true, rng=seed)
+        off = np.inf if result.network is None else np.abs(result.network(rows) - true(rows)).max() / true(rows).std()
+        end = ("wrong with ok" if off > WRONG else "recovered") if result.ok else result.outcome.slug
+        counts[end] += 1
+        checked = result.evidence.get("verification")
+        share = "" if checked is None else f", share {checked.share:.2%}, narrowest {checked.narrowest:.4f}"
+        seconds = time.process_time() - start
+        print(f"{seed}  {end}, off {off:.1e}, {result.queries} queries, {seconds:.1f} s{share}", flush=True)
+    print(", ".join(f"{name} {count}" for name, count in counts.most_common()), f"of {seeds}")
 
 
 def float32() -> None:

@@ -3,6 +3,8 @@
     python -m benchmarks wide                                       120 seconds on 2 processes, from seed 1,000,000
     WIDE_SECONDS=600 WIDE_PROCESSES=16 WIDE_FIRST=2000000 python -m benchmarks wide
     python -m benchmarks.wide --seconds 600 --processes 16 --first 2000000 [--most 1000] [--each 100] [--out FILE]
+        [--layers 2]    networks of two hidden layers alone
+        [--failed]      a line for each network that was not recovered: its stages and what they cost
 
 The second form needs numpy and scipy alone and starts at once. A seed draws one network, as
 `reluctant.testing.assortment` describes it: one to three hidden layers, twelve kinds of weights, five of biases,
@@ -30,6 +32,8 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import reluctant as rl
 from reluctant.testing.assortment import Specimen, specimen, true_error
@@ -68,7 +72,8 @@ def one(seed: int, each: float) -> Facts:
         facts |= {"outcome": f"{type(error).__name__}: {error}"[:200], "foreign": True}
     else:
         facts |= {"outcome": result.outcome.slug, "ok": result.ok, "queries": result.queries}
-        facts["failures"] = [str(failure)[:160] for failure in result.evidence.get("failures", [])]
+        tried = result.evidence.get("attempts")
+        facts["attempts"] = [] if tried is None else tried.to_dict()
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     facts["cpu"] = round(time.process_time() - start, 2)
@@ -170,6 +175,18 @@ def table(found: Sequence[Facts]) -> Iterator[str]:
         yield f"{name:<18}{len(some):>10}{share:>18}{wrong:>8}{foreign:>9}{long:>11}"
 
 
+def costs(found: Sequence[Facts]) -> Iterator[str]:
+    """Median and 90 % quantile of rows and CPU seconds, of networks that were recovered and that were not."""
+    for name in sorted({group(each) for each in found}):
+        for what in (True, False):
+            some = [each for each in found if group(each) == name and each["ok"] == what and not each["constant"]]
+            rows, seconds = ([each[key] for each in some if key in each] for key in ("queries", "cpu"))
+            if rows:
+                ends = [np.quantile(values, (0.5, 0.9)) for values in (rows, seconds)]
+                cells = "".join(f"{middle:>12.6g}{most:>10.6g}" for middle, most in ends)
+                yield f"{name:<18}{'recovered' if what else 'refused':<12}{cells}   rows and CPU s: median, 90 %"
+
+
 def by_kind(found: Sequence[Facts]) -> Iterator[str]:
     """Recovered of all, by each property and number of hidden layers."""
     for what in ("weights", "biases", "twist", "digits"):
@@ -181,13 +198,20 @@ def by_kind(found: Sequence[Facts]) -> Iterator[str]:
             yield f"{what:<10}{name:<18}" + "".join(f"{cell:>10}" for cell in cells)
 
 
-def noted(found: Sequence[Facts]) -> Iterator[str]:
+def noted(found: Sequence[Facts], failed: bool) -> Iterator[str]:
     """The runs to look at."""
     for name in ("wrong", "foreign"):
         for each in (each for each in found if each[name]):
             kinds = ", ".join(each[what] for what in ("weights", "biases", "twist", "digits"))
             error = f"error {each['error']:.1e} (most {each['most']:.1e})" if name == "wrong" else each["outcome"]
             yield f"{name:<9}seed {each['seed']}  {each['shape']}  {kinds}  {error}"
+    for each in found if failed else ():
+        if not (each["ok"] or each["constant"]):
+            kinds = ", ".join(each[what] for what in ("weights", "biases", "twist", "digits"))
+            yield f"failed   seed {each['seed']}  {each['shape']}  {kinds}  {each['outcome']}  {each['cpu']} s"
+            for tried in each.get("attempts", []):
+                number = "" if tried["number"] is None else f" {tried['number']:.2g}"
+                yield f"         {tried['method']}: {tried['rows']} rows, {tried['stage']}{number}"
     ends = Counter(each["outcome"].split(":")[0] for each in found)
     yield "ends: " + ", ".join(f"{name} {count}" for name, count in ends.most_common())
 
@@ -199,6 +223,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     for name, value in preset.items():
         kind = type(value)
         parser.add_argument(f"--{name}", type=kind, default=kind(os.environ.get(f"WIDE_{name.upper()}", value)))
+    parser.add_argument("--layers", type=int, choices=(1, 2, 3), help="hidden layers; any without it")
+    parser.add_argument("--failed", action="store_true", help="a line for each network that was not recovered")
     parser.add_argument("--out", type=Path, default=os.environ.get("WIDE_OUT"), help="JSON lines, one a network")
     return parser.parse_args(given)
 
@@ -207,13 +233,14 @@ def main(given: Sequence[str] = ()) -> None:
     asked = arguments(given)
     if asked.first + asked.most > LAST_SEED:
         asked.most = max(0, LAST_SEED - asked.first)
-    seeds, found = iter(range(asked.first, asked.first + asked.most)), []
+    every, found = range(asked.first, asked.first + asked.most), []
+    seeds = (seed for seed in every if asked.layers in (None, specimen(seed).hidden_layers))
     for facts in sweep(seeds, asked.seconds, asked.processes, asked.each):
         found.append(facts)
         if asked.out is not None:
             with Path(asked.out).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(facts) + "\n")
-    for line in (*table(found), "", *by_kind(found), "", *noted(found)):
+    for line in (*table(found), "", *costs(found), "", *by_kind(found), "", *noted(found, asked.failed)):
         print(line)
 
 

@@ -4,6 +4,7 @@
     ZOO_ROWS=cancer,forest python -m benchmarks zoo      those whose names contain one of these words
     ZOO_SEED=1 python -m benchmarks zoo                  another seed of the extraction
     ZOO_SECONDS=60 python -m benchmarks zoo              another limit of processor time
+    ZOO_PART=2/5 python -m benchmarks zoo                the second of five parts, for several processors
 
 No link, scale or method is given: a model gets rows of its data (`inputs=`) where its columns are raw. `use` is the
 largest difference between copy and model at held-out rows, in deviations of the model's answers; `3×` the same at
@@ -125,8 +126,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print("| model | verdict | copy | use | 3× | queries | CPU s | |\n|---|---|---|---|---|---|---|---|")
     found: list[Finding] = []
-    for name, make in ZOO.items():
-        if not words or any(word in name for word in words):
+    part, parts = map(int, os.environ.get("ZOO_PART", "1/1").split("/"))
+    for k, (name, make) in enumerate(ZOO.items(), 1):
+        if k % parts == part % parts and (not words or any(word in name for word in words)):
             with ExitStack() as open_things:
                 found.append(measured(make(open_things)))
             print(f"| {name} | {found[-1].cells()} |", flush=True)

@@ -1,13 +1,15 @@
 """Check the words of pages, docstrings, comments and messages: crutches fail, long sentences are listed.
 
-python scripts/prose.py          lists crutches and sentences of more than 30 words, page by page
-python scripts/prose.py --check  prints crutches and sentences of more than 40 words; exit status 1 if there are any
+python scripts/prose.py            lists crutches and sentences of more than 30 words, page by page
+python scripts/prose.py --check    prints crutches, sentences and table cells that are too long; exit status 1 if any
+python scripts/prose.py --measure  prints the mean and the longest sentence of pages, docstrings and messages
 
 docs/style.md has the rules, with examples.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import sys
@@ -21,9 +23,12 @@ SOURCES = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "src").rglob("
 QUOTES_CRUTCHES = {"style.md"}  # the page that shows what to avoid
 CRUTCH = re.compile(r"\b(told|taken|looked at|stands|what is)\b", re.IGNORECASE)
 LONG, TOO_LONG = 30, 40  # words of a sentence
+LONG_CELL = 50  # words of a table's cell, however many sentences it has
 BLOCK = re.compile(r"^```.*?^```\n?", re.DOTALL | re.MULTILINE)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[\"0-9])|\s*(?:\||·)\s*|\n\s*\n|\n(?=\s*(?:[-*]|\d+\.|#+|\|)\s)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+ARGUMENT = re.compile(r"(?<=[.:])\s+(?=\w+(?:, \w+)*(?: \([^)]*\))?: )|\n\s*(?=\w+(?:, \w+)*(?: \([^)]*\))?: )|;\s")
+DRAWING = re.compile(r"^.*[│├└→].*$", re.MULTILINE)  # trees and diagrams
 WORD = re.compile(r"[A-Za-zÀ-ÿ][\w'’-]*")
 Prose = Iterator[tuple[int, str]]  # line number, text
 
@@ -58,32 +63,92 @@ def crutches(file: Path) -> list[str]:
     ]
 
 
-def long_sentences(page: Path, limit: int) -> list[tuple[int, str]]:
-    """Sentences of a page with more words than the limit; a cell of a table is text too."""
-    text = LINK.sub(r"\1", re.sub(r"`[^`]*`", "Code", BLOCK.sub("\n\n", page.read_text("utf-8"))))
-    sentences = (" ".join(part.split()) for part in SENTENCE_END.split(text))
-    counted = ((len(WORD.findall(sentence)), sentence) for sentence in sentences)
-    return [(words, sentence) for words, sentence in counted if words > limit]
+def words(text: str) -> int:
+    """How many words a text has; code counts as one."""
+    return len(WORD.findall(text))
+
+
+def plain(text: str) -> str:
+    """Markdown without blocks of code and addresses; code in a line is one word."""
+    return LINK.sub(r"\1", re.sub(r"`[^`]*`", "Code", BLOCK.sub("\n\n", text)))
+
+
+def page_sentences(page: Path) -> list[str]:
+    """The sentences of a page; a cell of a table is text too."""
+    return [" ".join(part.split()) for part in SENTENCE_END.split(plain(page.read_text("utf-8")))]
+
+
+def docstring_sentences(file: Path) -> list[str]:
+    """The sentences of a module's docstrings, each argument by itself."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, documented)]
+    text = "\n\n".join(plain(ast.get_docstring(node) or "") for node in nodes)
+    parts = ARGUMENT.split(DRAWING.sub("\n\n", text))
+    return [" ".join(part.split()) for whole in parts for part in SENTENCE_END.split(whole)]
+
+
+def message_sentences(file: Path) -> list[str]:
+    """The sentences of a module's texts: strings of several words that are not docstrings."""
+    tree = ast.parse(file.read_text("utf-8"))
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in bare]
+    texts = [node.value for node in strings if isinstance(node.value, str) and node.value.rstrip().endswith(".")]
+    return [part for text in texts for part in SENTENCE_END.split(plain(text))]
+
+
+def long_sentences(sentences: list[str], limit: int) -> list[tuple[int, str]]:
+    """Sentences with more words than the limit."""
+    return [(words(sentence), sentence) for sentence in sentences if words(sentence) > limit]
+
+
+def long_cells(page: Path) -> list[tuple[int, str]]:
+    """Cells of tables with too many words."""
+    rows = [line for line in plain(page.read_text("utf-8")).splitlines() if line.startswith("|")]
+    return long_sentences([cell.strip() for row in rows for cell in row.split("|")], LONG_CELL)
+
+
+def measure() -> None:
+    """Print the mean and the longest sentence of each kind of text; fewer than three words are no sentence."""
+    modules = [file for file in SOURCES if file.suffix == ".py"]
+    kinds = {
+        "README": page_sentences(ROOT / "README.md"),
+        "pages": [each for page in PAGES for each in page_sentences(page)],
+        "docstrings": [each for file in modules for each in docstring_sentences(file)],
+        "messages": [each for file in modules if "messages" in file.parts for each in message_sentences(file)],
+        "report and CLI": [
+            each for file in modules if {"report", "cli"} & {*file.parts} for each in message_sentences(file)
+        ],
+    }
+    print("text            sentences  mean words  longest")
+    for kind, sentences in kinds.items():
+        counts = [count for count in map(words, sentences) if count > 2]
+        print(f"{kind:15} {len(counts):9,} {sum(counts) / len(counts):11.1f} {max(counts):8}")
 
 
 def main() -> int:
     """Print what is wrong; the number of faults decides."""
+    if "--measure" in sys.argv:
+        measure()
+        return 0
     faults = [line for file in [*PAGES, *SOURCES] if file.name not in QUOTES_CRUTCHES for line in crutches(file)]
     if "--check" in sys.argv:
         for page in PAGES:
-            for words, sentence in long_sentences(page, TOO_LONG):
-                faults.append(f"{page.relative_to(ROOT)}: {words} words: {sentence[:160]}")
+            for count, text in [*long_sentences(page_sentences(page), TOO_LONG), *long_cells(page)]:
+                faults.append(f"{page.relative_to(ROOT)}: {count} words: {text[:160]}")
+        for file in SOURCES:
+            for count, text in long_sentences(docstring_sentences(file), TOO_LONG) if file.suffix == ".py" else ():
+                faults.append(f"{file.relative_to(ROOT)}: {count} words: {text[:160]}")
         print("\n".join(faults), end="\n" if faults else "")
         return int(bool(faults))
     print("\n".join(faults))
     for page in PAGES:
-        found = long_sentences(page, LONG)
+        found = long_sentences(page_sentences(page), LONG)
         if found:
             print(
                 f"{page.relative_to(ROOT)}: {len(found)} sentences of more than {LONG} words, at most {max(found)[0]}"
             )
             if "--all" in sys.argv:
-                print("".join(f"    {words}: {sentence}\n" for words, sentence in found), end="")
+                print("".join(f"    {count}: {sentence}\n" for count, sentence in found), end="")
     return int(bool(faults))
 
 

@@ -12,16 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-CLUSTER_FILES = ("dask", "engine", "test_reproduction", "test_doc_examples")  # parts of their names
+# Parts of the names of files that share a cluster, and of those that share a browser.
+SHARED = {
+    "cluster": ("dask", "engine", "test_reproduction", "test_doc_examples"),
+    "browser": ("browser", "test_gallery"),
+}
 ROOT = Path(__file__).parents[1]
 LONG_FOLDERS = ("extraction", "audit", "cli", "report", "oracles", "docs", "papers", "learning")  # by time for a file
-# Folders whose tests are about the engine. With --cov, branches are counted in these alone: pages, commands and whole
-# audits run through much of it, and would be slower for being counted.
-ENGINE_FOLDERS = (
-    "adversarial", "defenses", "engines", "extraction", "fitting", "geometry", "interface", "learning", "networks",
-    "numerics", "oracles", "span", "verification",
-)  # fmt: skip
-LINKS_OF_FILES = "test_cli_verify.py"  # is about the engine too
 DEFAULT_SEEDS = (0,)
 ALL_SEEDS = range(100)
 
@@ -32,13 +29,23 @@ settings.register_profile("explore", max_examples=1000, **CLOCKS)
 settings.load_profile("ci")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--branches` counts lines and branches of the engine."""
+    parser.addoption("--branches", action="store_true", help="count lines and branches of the engine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count from here on, before anything of the engine is imported."""
+    if config.getoption("branches"):
+        from engine_coverage import EngineCoverage
+
+        config.pluginmanager.register(EngineCoverage())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files go first, so that all processes end together; what is not about the engine is not counted."""
+    """Long files go first, so that all processes end together."""
     place = {folder: number for number, folder in enumerate(LONG_FOLDERS)}
     items.sort(key=lambda item: place.get(_folder(item), len(LONG_FOLDERS)))
-    for item in items:
-        if _folder(item) not in ENGINE_FOLDERS and item.path.name != LINKS_OF_FILES:
-            item.add_marker("no_cover")
 
 
 def _folder(item: pytest.Item) -> str:
@@ -47,16 +54,16 @@ def _folder(item: pytest.Item) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process whole files, and all files of clusters to one: a fixture of theirs is then made once."""
+    """Give each process whole files, and one of them all that share a cluster or a browser, which is made once."""
     from xdist.scheduler import LoadFileScheduling
 
-    class OneCluster(LoadFileScheduling):
+    class OneOfEach(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "cluster" if any(word in file for word in CLUSTER_FILES) else file
+            return next((name for name, words in SHARED.items() if any(word in file for word in words)), file)
 
     config.option.loadscopereorder = False  # by number of tests, which says little about their time
-    return OneCluster(config, log)
+    return OneOfEach(config, log)
 
 
 def _wanted_seeds() -> Sequence[int]:

@@ -78,6 +78,11 @@ class ReluctantError(Exception):
     slug: ClassVar[str] = "error"
     fix: str = ""  # what to do, the end of the message: the library's own words, in which keywords are those of Python
 
+    def advised(self, fix: str) -> Self:
+        """The same error with what to do at its end."""
+        self.args, self.fix = (f"{self} {fix}",), fix
+        return self
+
 
 class InvalidInput(ReluctantError, ValueError):
     """An argument is wrong; nothing was sent to the target."""

@@ -60,11 +60,13 @@ def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 class Noise:
     """Standard deviation of a target's answers about the function it computes.
 
-    `absolute` is there at every scale; `relative` is multiplied by the size of the answer.
+    `absolute` is there at every scale; `relative` is multiplied by the size of the answer, `rounding` by that of the
+    sums inside a network that the answer is made of.
     """
 
     absolute: float
     relative: float
+    rounding: float = float(np.finfo(np.float64).eps) / 2
 
     def at(self, magnitude: float) -> float:
         """Standard deviation of an answer of this magnitude."""

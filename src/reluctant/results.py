@@ -138,6 +138,11 @@ class Ended(ABC):
         return self.outcome.diagnosis if self.reason is None else self.reason
 
     @property
+    def error(self) -> str:
+        """What the target or a limit said when it ended the run; empty where neither did."""
+        return str(self.evidence.get("error") or "")
+
+    @property
     def link_found(self) -> Diagnosis | None:
         """That the answers were read through a link which nobody gave; None where they were not."""
         link = self.evidence.get("found link")
@@ -173,7 +178,7 @@ class Ended(ABC):
     def _repr_html_(self) -> str:
         by_stage = {stage: rows.queries for stage, rows in self.rows.items()}
         facts = {"queries": self.queries, "by stage": by_stage, "ended in": None if self.ok else self.stage}
-        ending = {"what happened": str(self.diagnosis), "error": self.evidence.get("error")}
+        ending = {"what happened": str(self.diagnosis), "error": self.error or None}
         return html_table(f"{type(self).__name__}: {self.outcome.slug}", {**self.shown_facts(), **facts, **ending})
 
     def ending(self) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from audit_kit import fields, why
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.audit.copies import COPY_DIRECTIONS
 from reluctant.audit.steps.network_steps import with_directions_of
+from reluctant.evidence import COPY_DIRECTIONS
 from reluctant.networks import ReLUNetwork
 from reluctant.results import Outcome
 from reluctant.span import Span, Subspace

@@ -43,6 +43,7 @@ def test_rounded_answers(record):
     assert found.expected.queries.expected > 1.2 * record(NETWORK).expected.queries.expected
 
 
+@pytest.mark.slow
 def test_rounded_answers_of_float32(record):
     """As a served model gives them: neither float32 alone nor float64 that is rounded."""
     found = record(rounded(in_float32(NETWORK), 3), dim=40)

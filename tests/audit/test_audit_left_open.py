@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from audit_kit import reasons
 
 import reluctant as rl
 from reluctant.audit import audit
+from reluctant.audit.copies import settles
+from reluctant.domains import Domain
+from reluctant.numerics import Noise
+from reluctant.oracles.input_units import Box
 from reluctant.testing import planted
 
 NETWORK = planted((6, 5, 1), 1)
@@ -70,3 +76,12 @@ def test_real_numbers_in_columns_of_whole_numbers_are_said(offset):
     assert said["real-numbers-asked"].fields["columns"] == (0, 2)
     drawn = rl.audit(network, budget=3_000, steps=["health"])
     assert "real-numbers-asked" not in {each.slug for each in drawn.record.limits}
+
+
+@pytest.mark.parametrize(("noise", "settled"), [(2e-6, False), (1e-4, True)])
+def test_a_box_with_little_too_much_noise_settles_nothing(noise, settled):
+    """Another box, or seed, may have less; with a hundred times as much none has."""
+    interface = rl.check_health(NETWORK)
+    health = replace(interface, noise=Noise(noise * interface.spread, 0.0))
+    evidence = {"health": health, "inside": Box(Domain(-1.0, 1.0))}
+    assert settles(rl.Result(rl.Outcome.LOW_PRECISION, None, {}, evidence=evidence)) is settled

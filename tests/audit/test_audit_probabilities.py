@@ -73,11 +73,19 @@ def test_noisy_values_are_no_probabilities(record):
 
 
 def test_few_decimals_of_probabilities_are_told_as_the_reason(record):
-    found = record(lambda x: np.round(softmax(x), 3), 6, steps=["health", "extraction", "learning"])
+    found = record(lambda x: np.round(softmax(x), 2), 6, steps=["health", "extraction", "learning"])
     for tried in ("extraction", "learning"):
-        expected = {"missing": "creases", "gives": "rounded-link", "noun": "probabilities", "decimals": 3}
+        expected = {"missing": "creases", "gives": "rounded-link", "noun": "probabilities", "decimals": 2}
         assert (why(found, tried), fields(found, tried)) == ("nothing-to-find", expected)
-    assert reason(found.verdict, "values-unreadable")["decimals"] == 3
+    assert reason(found.verdict, "values-unreadable")["decimals"] == 2
+
+
+def test_four_decimals_give_a_copy_behind_their_softmax(record):
+    found = record(lambda x: np.round(softmax(x), 4), 6, steps=["health", "extraction", "learning"])
+    assert found.verdict.level == "exact"
+    assert found.recovered.link == "softmax"
+    assert found.recovered.error.largest < 1e-2
+    assert why(found, "learning") == "recovered-exactly"
 
 
 def test_far_out_it_is_probabilities_that_end_and_not_the_answers(record):

@@ -115,8 +115,9 @@ def test_every_defense_of_probabilities_is_decided(defense):
     """In float64, where probabilities by themselves are no defense."""
     copy = NetworkOracle(PROBABLE.before_link("softmax"))
     found = try_defense(copy, defense, inputs=INPUTS, link="softmax", methods=["extract", "learn"])
-    assert found.stopped is True
-    assert all(each.refused for each in found.tried)
+    fitted = defense.startswith("decimals")  # one hidden layer is fitted to three decimals and more
+    assert found.stopped is not fitted
+    assert fitted or all(each.refused for each in found.tried)
 
 
 @pytest.mark.parametrize("cut", [{"undecided": True}, {"outcome": Outcome.OUT_OF_BUDGET}])

@@ -101,7 +101,9 @@ def test_bad_arguments_are_found_before_anything_runs(arguments, folder, command
 def test_an_unknown_experiment_is_status_two(command):
     ended = command("reproduce", "nonsense")
     assert ended.status == 2
-    assert "flip-steps" in ended.err
+    assert "nonsense" in ended.err
+    assert "`reluctant reproduce list`" in ended.err
+    assert len(ended.err) < 160
 
 
 def test_ctrl_c_leaves_what_was_finished(main, folder, patience):

@@ -53,6 +53,14 @@ def test_a_plain_endpoint_is_asked(command):
     assert "piecewise linear" in ended.out
 
 
+def test_an_error_of_a_server_names_flags(command):
+    with ModelServer(NETWORK, 6) as server:
+        how = ["--dim", 6, "--request", '{"instances": "$rows"}', "--reply", "outputs"]
+        ended = command("health", server.plain_url, *how)
+    assert ended.status == 1
+    assert ended.err.endswith("Give another --reply. [invalid-answer]\n")
+
+
 COMMANDS = {
     "health": [],
     "extract": ["-o", "copy.npz"],

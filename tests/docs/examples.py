@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```", re.DOTALL | re.MULTILINE)
-COMMENT = re.compile(r"\s{2,}\S.*$")  # words after a command, set off by spaces
 
 
 def python_examples(page: Path) -> list[str]:
@@ -20,7 +19,7 @@ def python_examples(page: Path) -> list[str]:
 
 
 def command_lines(page: Path) -> list[str]:
-    """Every `reluctant ...` line in the blocks of a page, without the words beside it."""
+    """Every `reluctant ...` line in the blocks of a page, without a comment or a file for its output."""
     bodies = [block["body"] for block in BLOCK.finditer(page.read_text("utf-8")) if block["language"] != "python"]
     lines = [line.strip().removeprefix("$ ") for body in bodies for line in body.replace("\\\n", " ").splitlines()]
-    return [COMMENT.sub("", line).split(" #")[0] for line in lines if line.startswith("reluctant ")]
+    return [re.split(" #| > ", line)[0] for line in lines if line.startswith("reluctant ")]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawn_once import undrawn
 from examples import PAGES, ROOT, python_examples
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.bundled import digits_model
@@ -23,6 +24,8 @@ SMALL = (
     "audit.md",
     "student.md",
 )  # pages for which any model will do, and any student: a whole audit then takes a second
+LONG = ("audit.md", "experiments.md", "precision.md", "scale.md")  # whole audits and experiments, few digits, width
+QUICK = [page for page in SHOWN if page.name not in LONG]
 SERVED = ("http://host:8080/v2/models/mlp", "https://host/v2/models/mlp", "http://localhost:8080/v2/models/mlp")
 PLAIN = "http://localhost:8000/predict"  # JSON in, JSON out
 
@@ -68,7 +71,11 @@ def _classifier() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a list of ways to open closes nothing
-@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    sweep(SHOWN, fast=QUICK),
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
 def test_examples_run(page: Path, names: dict[str, Any], served: ModelServer, request: pytest.FixtureRequest) -> None:
     if page.name in SMALL:
         request.getfixturevalue("short_training")

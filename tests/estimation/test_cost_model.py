@@ -63,6 +63,7 @@ def test_the_check_at_a_targets_own_precision_is_as_long_as_in_a_run(seed):
     assert parts["biases"] + parts["biases nearby"] == result.rows["biases"].queries
 
 
+@pytest.mark.slow
 def test_rounded_float32_is_looked_at_and_refitted_as_often_as_in_a_run(seed):
     network = planted((30, 10, 1), 9_300 + seed, bias=0.5)
     result = rl.extract(rl.open_oracle(rounded(in_float32(network), 3), dim=30), rng=seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.domains import Domain
@@ -44,7 +45,9 @@ def error_inside(found: rl.ReLUNetwork, true: rl.ReLUNetwork, bounds: tuple[floa
 
 
 @pytest.mark.parametrize("bounds", [BOX, ORTHANT, (-1.0, 2.0)])
-@pytest.mark.parametrize("widths", [(10, 20, 1), (5, 30, 2), (30, 12, 4), (64, 10, 1)])
+@pytest.mark.parametrize(
+    "widths", sweep([(10, 20, 1), (5, 30, 2), (30, 12, 4), (64, 10, 1)], fast=[(10, 20, 1), (30, 12, 4)])
+)
 def test_the_function_on_the_domain_is_recovered(
     widths: tuple[int, ...], bounds: tuple[float, float], seed: int
 ) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.errors import InvalidInput
 from reluctant.extraction import attempts
 from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import CreaseKinds
@@ -41,6 +42,33 @@ def test_what_was_tried_is_told_with_its_rows():
     assert all(each.rows > 0 for each in tried)
     assert sum(each.rows for each in tried) <= found.queries
     assert found.to_dict()["evidence"]["attempts"][0]["method"] == "DepthTwo"
+    lines = str(found.evidence["attempts"]).splitlines()
+    assert lines[0].startswith(f"DepthTwo: {tried[0].rows} rows, ended in stage")
+    assert str(found.evidence["line search"]).endswith("creases.")
+
+
+class Given(rl.Method):
+    """Returns whatever it was made with."""
+
+    def __init__(self, given) -> None:
+        self.given = given
+
+    def run(self, oracle, noise, rng, keep):
+        return self.given
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        (planted((3, 2, 1), 0), "got ReLUNetwork, expected a Candidate"),
+        (None, "got NoneType, expected a Candidate"),
+        (rl.Candidate(planted((4, 2, 1), 0)), "got a network of 4 inputs and 1 outputs, expected 3 and 1"),
+        (rl.Candidate(planted((3, 2, 2), 0)), "got a network of 3 inputs and 2 outputs"),
+    ],
+)
+def test_what_no_method_can_mean_is_refused_by_name(given, part):
+    with pytest.raises(InvalidInput, match=part):
+        rl.extract(planted((3, 4, 1), 0), Given(given), rng=0)
 
 
 @pytest.mark.slow

@@ -10,26 +10,16 @@ import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.oracles.open import as_opened
 from reluctant.testing import planted
+from reluctant.testing.families import narrow_ridge
 from reluctant.verification.agreement import HeldOutRows, examine
 from reluctant.verification.points import line_points, rare_points
 
-DIM, NEURONS, WIDE, HIGH = 12, 20, 0.01, 1.5
-
-
-def with_ridge(seed: int) -> rl.ReLUNetwork:
-    """Twenty random neurons, and three that make a ridge across a random direction."""
-    rng = np.random.default_rng(seed)
-    w, b = rng.standard_normal((NEURONS, DIM)) / np.sqrt(DIM), 0.5 * rng.standard_normal(NEURONS)
-    a, across = rng.standard_normal((1, NEURONS)) / np.sqrt(NEURONS), rng.standard_normal(DIM)
-    across, place = across / np.linalg.norm(across), rng.uniform(-1, 1)
-    spread = rl.ReLUNetwork([w, a], [b, np.zeros(1)])(rng.standard_normal((2000, DIM))).std()
-    weights = [np.vstack([w, across, across, across]), np.hstack([a, HIGH * spread / WIDE * np.array([[1, -2, 1]])])]
-    return rl.ReLUNetwork(weights, [np.concatenate([b, [WIDE - place, -place, -WIDE - place]]), np.zeros(1)])
+DIM, WIDE = 12, 0.01
 
 
 @pytest.mark.parametrize("seed", sweep([3, 9], fast=[9]))
 def test_lines_through_unexplained_points_find_the_ridge(seed: int) -> None:
-    true = with_ridge(seed)
+    true = narrow_ridge(seed)
     found = rl.extract(true, rng=seed)
     assert found.ok
     assert found.network.widths == true.widths
@@ -44,14 +34,14 @@ def test_two_hidden_layers_are_not_explained_by_one() -> None:
 
 @pytest.mark.parametrize("seed", sweep([3, 5, 9, 11], fast=[5]))
 def test_a_network_without_the_ridge_is_not_ok(seed: int) -> None:
-    true = with_ridge(seed)
+    true = narrow_ridge(seed)
     found = rl.extract(true, rng=seed)
     rows = np.random.default_rng(99).standard_normal((20_000, DIM))
     assert not found.ok or np.abs(found.network(rows) - true(rows)).max() < 1e-6 * true(rows).std()
 
 
 def test_rows_that_spoke_against_an_earlier_network_speak_against_the_next() -> None:
-    true = with_ridge(0)
+    true = narrow_ridge(0)
     lacking = rl.ReLUNetwork([true.weights[0][:-3], true.weights[1][:, :-3]], [true.biases[0][:-3], true.biases[1]])
     normals, offsets = true.hyperplanes()
     there = -offsets[-2] * normals[-2:-1]

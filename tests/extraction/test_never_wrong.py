@@ -15,7 +15,6 @@ from reluctant.extraction.method import Candidate, StageFailed
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
 
-pytestmark = pytest.mark.no_cover  # many networks through the branches of other tests: their errors are the point
 LARGEST_ERROR = 1e-6
 SLOW_FAMILIES = {
     "biases about 1e+06",  # the ladder is climbed to its end before they are refused

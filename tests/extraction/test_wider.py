@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.audit import audit
@@ -91,7 +92,7 @@ def test_a_wrong_side_where_nothing_can_be_read_is_seen() -> None:
     assert found.differing > 0
 
 
-@pytest.mark.parametrize("times", [20, 60])
+@pytest.mark.parametrize("times", sweep([20, 60], fast=[20]))
 def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
     for seed in range(4):
         network = planted([5, 8, 3], rng=seed, bias=1.5)

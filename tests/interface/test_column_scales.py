@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import reluctant as rl
 from reluctant.interface.column_scales import found_units
@@ -39,8 +40,9 @@ def test_a_target_that_never_changes_has_no_scales() -> None:
     assert found_units(oracle, np.random.default_rng(0)) is None
 
 
-def test_two_hidden_layers_on_columns_of_unlike_size_are_recovered_without_inputs() -> None:
-    target = raw((8, 6, 4, 1), 1)
+@pytest.mark.parametrize("widths", sweep([(8, 4, 1), (8, 6, 4, 1)], fast=[(8, 4, 1)]))
+def test_networks_on_columns_of_unlike_size_are_recovered_without_inputs(widths: tuple[int, ...]) -> None:
+    target = raw(widths, 1)
     result = rl.extract(target, dim=8, rng=0, budget=100_000)
     assert result.ok
     assert result.units_found is not None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 from reluctant import DepthTwo, ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.defenses import defend
@@ -92,18 +93,18 @@ def test_a_refusal_is_one_true_reason_with_advice_that_works(name):
         assert extract(open_oracle(target, dim=6, link=link)).ok
 
 
-@pytest.mark.parametrize("method", [extract, learn])
-def test_coarse_probabilities_behind_a_link_are_named_at_once(method):
-    oracle = open_oracle(lambda x: np.round(softmax(x), 3), dim=6, link="softmax")
+@pytest.mark.parametrize(("method", "decimals"), [(extract, 2), (learn, 3)])
+def test_coarse_probabilities_behind_a_link_are_named_at_once(method, decimals):
+    oracle = open_oracle(lambda x: np.round(softmax(x), decimals), dim=6, link="softmax")
     found = method(oracle)
     assert found.outcome is Outcome.LOW_PRECISION
     assert found.diagnosis.slug == "values-unreadable"
-    assert (found.diagnosis.fields["link"], found.diagnosis.fields["decimals"]) == ("softmax", 3)
+    assert (found.diagnosis.fields["link"], found.diagnosis.fields["decimals"]) == ("softmax", decimals)
     assert oracle.queries == 69  # the opening row and the health check
     health = found.evidence["health"]
     assert health.noise.absolute > UNIFORM_SD * 1e-3  # of the log-ratios, which short lines do not see
     assert "digits-behind-link" in slugs(health.findings())
-    assert slugs(health.prospects) == ["would-refuse"]
+    assert slugs(health.prospects) == ["would-refuse" if decimals < 3 else "fits-probabilities"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ SIGMOIDS = {
 }
 
 
-@pytest.mark.parametrize("name", SIGMOIDS)
+@pytest.mark.parametrize("name", sweep(SIGMOIDS, fast=SIGMOIDS.keys() - {"float32"}))
 def test_a_sigmoid_is_known_by_its_lines_and_its_advice_works(name):
     """Lines that are straight as log-odds, and not as answered."""
     target, slug = SIGMOIDS[name]
@@ -225,8 +226,7 @@ def test_values_that_are_clipped_are_not_called_sigmoids(decimals, seed):
     assert health.refusal is not Outcome.NOT_PIECEWISE_LINEAR
 
 
-@pytest.mark.parametrize("decimals", [1, 2, 4])
-@pytest.mark.parametrize("method", [extract, learn])
+@pytest.mark.parametrize(("method", "decimals"), [(extract, 1), (extract, 2), (learn, 1), (learn, 2), (learn, 4)])
 def test_rounding_behind_one_sigmoid_is_named_at_once(method, decimals):
     """Of all rows that were asked: a few alone have too few different answers."""
     found = method(open_oracle(lambda x: np.round(sigmoid_of_one(x), decimals), dim=6, link="sigmoid"))

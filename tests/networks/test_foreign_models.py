@@ -23,6 +23,7 @@ def test_scikit_learn_weights(hidden, seed):
     np.testing.assert_allclose(network(rows), model.predict(rows), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # torch's exporter warns of its own past and future
 @pytest.mark.parametrize("dynamo", sweep([False, True], fast=[False]), ids=["torchscript", "dynamo"])
 def test_torch_export(dynamo, tmp_path, seed):

@@ -7,7 +7,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
-from reluctant.oracles.input_units import InputUnits, Scaled
+from reluctant.oracles.input_units import InputUnits, Scaled, in_own_units, in_units
 from reluctant.testing import planted
 
 CENTRE = np.array([0.0, 2000.0, -3e5, 0.05, 7.0, 1e-4])
@@ -137,6 +137,15 @@ def test_pixels_of_images_share_one_scale():
     images[:, :10] *= rng.random((300, 10)) < 0.02  # corners that are seldom bright
     with rl.open_oracle(planted((64, 3, 1), 0), inputs=images) as oracle:
         assert len(set(InputUnits.of(oracle.facts).scale)) == 1
+
+
+def test_units_show_through_plain_ones_around_them():
+    """An audit scales the target; its steps then find inputs of one scale around 0."""
+    samples = 50 + 20 * np.random.default_rng(0).standard_normal((100, 3))
+    outer, units = in_units(rl.open_oracle(lambda x: x.sum(axis=1), dim=3), samples)
+    inner, plain = in_units(outer, units.reduced(samples))
+    assert plain.are_plain
+    assert in_own_units(inner)
 
 
 def test_a_box_is_named_in_its_units():

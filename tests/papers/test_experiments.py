@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 from reluctant.errors import InvalidInput
 from reluctant.papers.experiments import (
@@ -58,6 +59,11 @@ TRUE_WHEN_SMALL = (
     "span-noise", "span-values", "span-labels", "learn-bump", "learn-clusters", "learn-theorem", "exact-one-layer",
     "exact-orthant", "exact-two-layers", "milli-gradients", "logit-rank",
 )  # fmt: skip
+# At least one of each paper, none of which takes a second.
+QUICK = (
+    "smallest-perturbation", "linearity-law", "bottlenecks", "depth", "trained", "span-labels", "learn-bump",
+    "learn-theorem", "exact-one-layer", "logit-rank",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +84,7 @@ def small():
         yield run
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", sweep(EXPERIMENTS, fast=QUICK))
 def test_an_experiment_gives_a_table_a_picture_and_data(name, small, tmp_path):
     finding = small(name)
     assert finding.name == name
@@ -96,7 +102,7 @@ def test_an_experiment_gives_a_table_a_picture_and_data(name, small, tmp_path):
     assert finding.measured in text.read_text()
 
 
-@pytest.mark.parametrize("name", TRUE_WHEN_SMALL)
+@pytest.mark.parametrize("name", sweep(TRUE_WHEN_SMALL, fast=[name for name in TRUE_WHEN_SMALL if name in QUICK]))
 def test_what_the_paper_claims_holds(name, small):
     assert [str(check) for check in small(name).checks if not check.ok] == []
 
@@ -107,7 +113,7 @@ def test_what_the_paper_claims_holds_at_the_quick_size(name):
     assert [str(check) for check in EXPERIMENTS[name](size="quick", rng=0).checks if not check.ok] == []
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", sweep(EXPERIMENTS, fast=QUICK))
 def test_checks_are_numbers_each_with_a_name_of_its_own(name, small):
     checks = small(name).checks
     assert all(np.isfinite(check.value) for check in checks)

@@ -107,7 +107,7 @@ def hostile_record(written_record) -> dict[str, Any]:
     return record
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         pytest.skip("no browser: install the Debian package chromium")

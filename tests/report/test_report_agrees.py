@@ -13,6 +13,7 @@ from sweeps import sweep
 from reluctant.audit.facts import CopyMethod
 from reluctant.audit.record import AuditRecord, LeakKind, Level
 from reluctant.audit.steps import interface_steps
+from reluctant.cli.advice import as_command
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.tables import interface_facts
 from reluctant.report.text import also_found, flip_sentence, line_sentence, student_of, student_shape
@@ -83,7 +84,7 @@ def test_a_reason_is_the_same_wherever_it_stands(rounded):
 def test_labels_give_the_span_that_a_link_cannot_read(rounded):
     assert rounded.span.outcome == "span-recovered"
     assert LeakKind.SPAN in rounded.verdict.leaks
-    assert states(rounded)["Directions it looks at"] == "yes"
+    assert states(rounded)["Directions it looks at"] == f"{rounded.span.rank} of {rounded.span.inputs}"
 
 
 @pytest.mark.usefixtures("short_training")
@@ -120,6 +121,7 @@ def test_a_sigmoid_is_looked_behind():
     assert "unread-link" not in reasons(audited(curved, steps=REBUILDING))
 
 
+@pytest.mark.slow
 def test_a_sigmoid_of_few_digits_is_read_or_settles_nothing():
     """Digits may hide its curves: then it may as well be made of straight pieces, and nobody can look behind it."""
     record = audited(lambda x: chance(x).astype(np.float32), budget=20_000, steps=(*REBUILDING, "flip"))
@@ -139,6 +141,7 @@ def test_a_sigmoid_that_nobody_looked_behind_settles_nothing(monkeypatch):
     assert sorted(states(record).values()).count("not tried") == 3
     assert reasons(record).count("unread-link") == 1
     assert 'link="sigmoid"' in verdict_sentence(record)
+    assert "--link sigmoid" in verdict_sentence(record, as_command)
     assert record.step("flip").diagnosis.slug == "no-sign"
 
 

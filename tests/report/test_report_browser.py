@@ -79,7 +79,7 @@ def test_it_is_light_or_dark(scheme, visit, report, tmp_path):
     assert pixels.std() > 0.03  # something is drawn on it
 
 
-@pytest.mark.parametrize("data", ["record", "unreachable", "hostile_record"])
+@pytest.mark.parametrize("data", ["record", "hostile_record", pytest.param("unreachable", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("viewport", [PHONE, pytest.param(DESK, marks=pytest.mark.slow)], ids=["phone", "desk"])
 def test_nothing_is_wider_than_the_page(viewport, data, visit, write_report, request):
     page = opened(visit(write_report(request.getfixturevalue(data)), viewport=viewport))

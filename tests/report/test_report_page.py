@@ -85,7 +85,7 @@ def test_the_page_is_small(html):
     assert len(html.encode()) < LARGEST / 3  # of a small model: a large one has room
 
 
-@pytest.mark.parametrize(("creases", "film"), [(2000, True), (8000, False)])
+@pytest.mark.parametrize(("creases", "film"), [(2000, True), pytest.param(8000, False, marks=pytest.mark.slow)])
 def test_the_page_of_a_large_network_fits(record, creases, film):
     rng = np.random.default_rng(0)
     rows, t = 4 * creases, np.linspace(-9, 9, 4 * creases)
@@ -291,7 +291,7 @@ def test_leaks_are_found_or_not_or_not_settled(record):
     def found() -> list[str]:
         return list(states(typed(record)).values())
 
-    assert found() == ["yes"] * 4
+    assert found() == ["yes", "yes", f"{record['span']['rank']} of {record['span']['inputs']}", "yes"]
     record["verdict"]["leaks"] = []
     assert found() == ["not found", "not found", "all of them", "by a large one"]
     record["flip"]["ok"] = False

@@ -49,6 +49,7 @@ def test_the_error_is_that_of_the_changed_neuron(seed):
     assert np.sum(errors > 1e-12) == 1
     assert 1e-7 < found.parameter_error < 1e-4
     assert 0 < found.output_error < 1e-3
+    assert str(found).endswith(f"parameters by {found.parameter_error:.1e}.")
 
 
 @pytest.mark.parametrize("other", [(8, 11, 1), (8, 12, 12, 1)], ids=str)
@@ -58,6 +59,7 @@ def test_other_widths_have_no_parameter_error(other, seed):
     assert found.parameter_error == float("inf")
     assert found.neuron_errors == ()
     assert np.isfinite(found.output_error)
+    assert f"the widths differ: {other}" in str(found)
 
 
 def test_idle_neurons_do_not_count(seed):

@@ -1,8 +1,8 @@
 """`flip_sign`: one gradient step that changes the sign or the class of a target, and why none was found.
 
 Theorem 1.1 of "Adversarial Examples in Multi-Layer Random ReLU Networks" (Bartlett, Bubeck and Cherapanamjeri,
-2021): around an input such a network is so nearly linear that a single step along its gradient flips its sign, of
-a size about 1/√d of the input's. A linear function flips at |f| / ‖∇f‖; the ray is searched around that length for
+2021). Around an input such a network is nearly linear: a single step along its gradient flips its sign. The step is
+about 1/√d of the input's size. A linear function flips at |f| / ‖∇f‖; the ray is searched around that length for
 the first flip. A flip found by queries is asked again; one found on a network is tried on the target. Where there is
 none, the answers tell why: labels, few digits, noise, probabilities that are not read as such.
 """
@@ -93,7 +93,7 @@ def explain_unflipped(
     if unread:
         return search.because(unflipped(search.outcome, steps, *unread))
     plain = unflipped(search.outcome, steps)
-    if source.probe.coarse and search.evidence["smallest margin"] <= source.least:
+    if source.probe.coarse and search.left <= source.least:
         digits = _digits_limit(source, answers)
         return search.because(Diagnosis("margin-within-noise", digits, plain.remedies), Outcome.TOO_NOISY)
     facts = source.oracle.facts
@@ -181,10 +181,10 @@ def flip_sign(
         opening: keywords of `open_oracle`, for this call; with any a network is asked like other targets.
 
     Cost: 12 rows for one step with gradients that the target answers.
-    Without them d + 42 rows by values (7 more if the flip is far, 18 more if answers are noisy or have few
-    digits, 64 more at a flat place), rank + 42 with a span, 2 or 11 with a network (3 or 12 if it is not exact, 39 if
-    answers are noisy; of labels 3, 4 or 12, and 48 at most if they are noisy; one more if 0 and 1 may be rounded
-    values), none for a network.
+    By values d + 42 rows, rank + 42 with a span: 7 more if the flip is far, 18 more if answers are noisy or have few
+    digits, 64 more at a flat place. With a network 2 or 11 rows: 3 or 12 if it is not exact, 39 if answers are noisy.
+    Of labels 3, 4 or 12, and 48 at most if they are noisy. One more if 0 and 1 may be rounded values. None for a
+    network alone.
     """
     checked_steps(steps)
     if isinstance(target, ReLUNetwork) and not opening:

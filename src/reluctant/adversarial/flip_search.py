@@ -236,6 +236,7 @@ class FlipSearch:
     best: RayPoint | None
     evidence: Mapping[str, Any]
     reason: Diagnosis | None = None
+    left: float = np.inf  # the smallest margin where nothing flipped
 
     def flip(self, crossed: float = 0.0) -> Flip:
         """As a result; crossed: where one output changes side."""
@@ -276,7 +277,7 @@ def follow_gradients(
         evidence["above"] = bool(margins.winner)  # the threshold
     if margin <= source.least:
         return FlipSearch(Outcome.ON_BOUNDARY, start, values, margins, None, evidence)
-    best, here = None, RayPoint(start, values, flipped=False)
+    best, here, stepped = None, RayPoint(start, values, flipped=False), False
     for _ in range(steps):
         slopes = source.gradient(here.x)
         change, limit = _wanted_change(source, margins, start, here, slopes), source.limit(slopes)
@@ -285,6 +286,7 @@ def follow_gradients(
         if here.x is start and margin <= limit.at(start[None], values[None])[0]:
             return FlipSearch(Outcome.ON_BOUNDARY, start, values, margins, None, evidence)
         evidence.setdefault("linear size", float(np.linalg.norm(change)))
+        stepped = True
         if search is None:
             here = search_ray(source.ask, margins, start, values, change, source.domain, limit)
         else:
@@ -295,9 +297,9 @@ def follow_gradients(
     evidence |= {"noise": source.sd}
     if best is not None:
         return FlipSearch(Outcome.FLIPPED, start, values, margins, best, evidence)
-    evidence |= {"smallest margin": float(margins.smallest(here.values[None])[0])}
-    unflipped = Outcome.NOT_FLIPPED if "linear size" in evidence else Outcome.FLAT
-    return FlipSearch(unflipped, start, values, margins, None, evidence)
+    left = evidence["smallest margin"] = float(margins.smallest(here.values[None])[0])
+    unflipped = Outcome.NOT_FLIPPED if stepped else Outcome.FLAT
+    return FlipSearch(unflipped, start, values, margins, None, evidence, left=left)
 
 
 def _wanted_change(

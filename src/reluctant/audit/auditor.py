@@ -471,5 +471,5 @@ def _failed(new: Mapping[str, Any]) -> Diagnosis | None:
     ended = [each for each in found if isinstance(each, Ended) and each.outcome is Outcome.TARGET_FAILED]
     if not ended:
         return None
-    message = str(ended[0].evidence.get("error") or ended[0].outcome.happened)
+    message = ended[0].error or ended[0].outcome.happened
     return Diagnosis("step-failed", {"error": Outcome.TARGET_FAILED.slug, "message": message})

@@ -24,6 +24,7 @@ from reluctant.estimation.formulas import (
     UNMEASURED_DECIMALS,
     Widths,
 )
+from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.prospects import exact_refusal
 from reluctant.messages import Diagnosis
@@ -118,7 +119,7 @@ def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate:
     found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
     widths, read = tuple(network.before_link(known.written_link).widths), tuple(network.widths)
     everywhere = facts.domain.is_space and known.reach is None
-    if not everywhere or "inside" in run.evidence:
+    if not everywhere or Measured.of(run).inside is not None:
         linked = everywhere and known.linked
         reason = Diagnosis("range-behind-link-not-measured" if linked else "range-not-measured")
         return ExpectedCost(widths, found.precision, reason)

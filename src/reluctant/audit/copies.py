@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind
-from reluctant.domains import Domain
+from reluctant.evidence import Measured
+from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
-from reluctant.verification import Verification
 
 TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
 
@@ -27,33 +27,27 @@ def finite(value: Any) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-def verification_of(run: Ended) -> Verification | None:
-    """The comparison of a run's network with values; None where labels were compared, or nothing was."""
-    checked = run.evidence.get("verification")
-    return checked if isinstance(checked, Verification) else None
-
-
 def copy_error(run: Result) -> CopyError:
     """How far off a run's network is, and what that is known by.
 
     Errors are those of its verification, which have the noise of the answers in them.
     """
-    verification, precision = verification_of(run), run.evidence.get("precision")
-    accuracy = run.evidence.get("accuracy")
+    measured = Measured.of(run)
+    verification, precision = measured.value_check, measured.precision
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = CopyError(
         ErrorKind.UNVERIFIED, finite(largest), finite(rms), None if verification is None else verification.points,
-        None if precision is None else finite(precision.error), inside=Bounds.of_box(run.evidence.get("inside")),
+        None if precision is None else finite(precision.error), inside=Bounds.of_box(measured.inside),
     )  # fmt: skip
     if precision is not None and run.ok:
         return replace(found, kind=ErrorKind.EVERY_DIGIT)
     if run.outcome is Outcome.RECOVERED and largest is not None:
         digits = int(-np.log10(max(largest, np.finfo(np.float64).eps)))
         return replace(found, kind=ErrorKind.DIGITS, digits=digits)
-    if isinstance(accuracy, HeldOutError):
-        return _student_error(found, accuracy)
-    if accuracy is not None:
-        return replace(found, kind=ErrorKind.RMS, typical=finite(np.sqrt(accuracy.error)))
+    if measured.held_out is not None:
+        return _student_error(found, measured.held_out)
+    if measured.accuracy is not None:
+        return replace(found, kind=ErrorKind.RMS, typical=finite(np.sqrt(measured.accuracy.error)))
     return found
 
 
@@ -69,16 +63,17 @@ def _student_error(found: CopyError, measured: HeldOutError) -> CopyError:
 
 def method_of(run: Result) -> CopyMethod:
     """How a network was found."""
-    if is_trained(run):
+    measured = Measured.of(run)
+    if measured.training is not None:
         return CopyMethod.TRAINING
-    if "eps" in run.evidence:
+    if measured.to_accuracy:
         return CopyMethod.LEARNING
-    return CopyMethod.FEW_DIGITS if run.evidence.get("precision") is not None else CopyMethod.EXACT
+    return CopyMethod.FEW_DIGITS if measured.precision is not None else CopyMethod.EXACT
 
 
 def is_trained(run: Ended) -> bool:
     """True of a network that was trained on the answers: its parameters are its own, and none of the target's."""
-    return "training" in run.evidence
+    return Measured.of(run).training is not None
 
 
 def best_copy(runs: Iterable[Result | None]) -> Result | None:
@@ -95,10 +90,10 @@ def _badness(run: Result) -> tuple[bool, bool, float]:
 
 def is_copy(run: Result) -> bool:
     """True if its network is as good as a copy; a trained one by the upper end of its error, which its outcome has."""
-    student = isinstance(run.evidence.get("accuracy"), HeldOutError)
-    checked = verification_of(run)
+    measured = Measured.of(run)
+    checked = measured.value_check
     holds_at_use = checked is None or checked.at_use is None or bool(checked.at_use.ok)
-    return run.ok or (holds_at_use and not student and is_close(copy_error(run).typical))
+    return run.ok or (holds_at_use and measured.held_out is None and is_close(copy_error(run).typical))
 
 
 def is_close(error: float | None) -> bool:
@@ -121,7 +116,7 @@ def closeness(measured: HeldOutError) -> Closeness | None:
 
 def is_near(run: Ended) -> bool:
     """True if only chance keeps a trained network from being called a copy: another run may settle it."""
-    measured = run.evidence.get("accuracy") if is_trained(run) else None
+    measured = Measured.of(run).held_out
     found = None if measured is None or run.outcome is not Outcome.NOT_ACCURATE else closeness(measured)
     return found is not None and found.open
 
@@ -138,7 +133,7 @@ def falls_short(run: Ended) -> bool:
     That is at least half of the labels that one label alone gets wrong, or errors of at most half the deviation of
     values. A larger network or more answers may then make a copy: nobody can say that the target is safe from it.
     """
-    measured = run.evidence.get("accuracy") if is_trained(run) else None
+    measured = Measured.of(run).held_out
     if measured is None or run.outcome is not Outcome.NOT_ACCURATE:
         return False
     judged = measured.judged
@@ -153,19 +148,21 @@ def settles(run: Ended) -> bool:
     that falls short of a copy has gone part of the way.
     """
     # Noise hides all inside the box that a link leaves: there far less of it is refused, with any seed.
-    far_too_noisy = run.outcome is Outcome.TOO_NOISY and "inside" in run.evidence
-    return (run.outcome.settles or far_too_noisy) and not (is_unlucky(run) or is_near(run) or falls_short(run))
+    far_too_noisy = run.outcome is Outcome.TOO_NOISY and Measured.of(run).inside is not None
+    by_chance = is_unlucky(run) or is_narrow(run)
+    return (run.outcome.settles or far_too_noisy) and not (by_chance or is_near(run) or falls_short(run))
+
+
+def is_narrow(run: Ended) -> bool:
+    """True if noise inside a box was little more than lines are read with: another box, or seed, may have less."""
+    narrowly = 10.0  # times the noise that lines are read with
+    measured = Measured.of(run)
+    health = measured.health
+    if run.outcome is not Outcome.LOW_PRECISION or measured.inside is None or health is None or not health.spread > 0:
+        return False
+    return health.noise.at(health.spread) <= narrowly * NOISIEST_READ * health.spread
 
 
 def is_unlucky(run: Ended) -> bool:
     """True if the method for few digits was tried and did not succeed: with another seed it may."""
-    return run.outcome is Outcome.LOW_PRECISION and bool(run.evidence.get("failures"))
-
-
-def clipped_to(run: Result) -> Domain | None:
-    """The range that inputs seem to be clipped to, where extraction failed for that; else None."""
-    found = run.evidence.get("clipped")
-    return None if found is None else Domain(*found)
-
-
-COPY_DIRECTIONS = "directions of the copy"  # evidence of a span: how many are known from the copy alone
+    return run.outcome is Outcome.LOW_PRECISION and bool(Measured.of(run).failures)

@@ -26,6 +26,7 @@ from reluctant.defenses import HonestCost, defend
 from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, labels_of, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
+from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
@@ -299,7 +300,9 @@ def _undefended(known: Findings) -> DefenseResult | None:
     return DefenseResult(NO_DEFENSE, honest, known.span, extracted, learned, cut)
 
 
-def _copy(known: Findings, domain: Domain, *, gradients: bool) -> tuple[Oracle, Oracle, tuple[str, ...], StandsFor]:
+def _copy(
+    known: Findings, domain: Domain, *, gradients: bool = False
+) -> tuple[Oracle, Oracle, tuple[str, ...], StandsFor]:
     """The stand-in, the same without noise, the names that cut the digits of both, and its kind.
 
     The network that extraction recovered, else the file; skipped where there is neither. gradients: the target answers
@@ -311,8 +314,8 @@ def _copy(known: Findings, domain: Domain, *, gradients: bool) -> tuple[Oracle, 
     if known.given.output is not None and known.linked:
         raise Skip("output-behind-link")
     if extraction is not None and extraction.ok and extraction.network is not None:
-        plain = NetworkOracle(extraction.network.before_link(known.written_link))
-        explained = gradients and "gradients" not in extraction.evidence
+        plain = NetworkOracle(extraction.as_written(known.written_link))
+        explained = gradients and not Measured.of(extraction).gradients_refused
         whole = WithGradients(plain, plain.gradients) if explained else plain
         noisy = defend(whole, *noise_served(known.served))
         digits = digits_served(known.served)

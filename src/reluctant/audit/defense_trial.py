@@ -18,6 +18,7 @@ from reluctant.audit.findings import Tidied
 from reluctant.audit.record import DefenseRow, HonestFacts, RowSpan, Trial
 from reluctant.defenses import HonestCost, defend, honest_cost
 from reluctant.defenses.defense import NUMBER_FORMATS, defense_kind, labels_of, split_last_defenses
+from reluctant.evidence import Measured
 from reluctant.extraction import extract
 from reluctant.learning import learn
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -138,7 +139,7 @@ class DefenseResult:
             finite(digits),
             None if span is None else RowSpan(
                 span.outcome.slug, span.ok, span.rank, span.subspace.dim, finite(span.angle), span.queries,
-                "labels" in span.evidence,
+                Measured.of(span).from_labels,
             ),
             tuple(each.facts() for each in self.tried), None if best is None else best.facts(self.queries),
             self.stopped, self.no_method, self.cut,

@@ -16,6 +16,7 @@ from reluctant.audit.record import ErrorHistogram, LinePicture, PlanePicture, Sw
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
+from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
 from reluctant.messages import Diagnosis
@@ -198,14 +199,14 @@ class Findings:
     @property
     def perhaps_numbers(self) -> bool:
         """True if more than two whole numbers counted as labels and are, or may be, rounded values."""
-        trained = self.training is not None and "labels" in self.training.evidence
+        trained = self.training is not None and Measured.of(self.training).from_labels
         seen = self.health is not None and self.health.answers is Kind.LABELS
         return self.whole in (IntegerKind.SCORES, IntegerKind.UNDECIDED) and (trained or seen)
 
     @property
     def whole(self) -> IntegerKind | None:
         """What whole numbers are, by the step that could tell it; None of two of them, and of other answers."""
-        of_training = None if self.training is None else self.training.evidence.get("whole")
+        of_training = None if self.training is None else Measured.of(self.training).whole
         found = (None if self.health is None else self.health.integers, of_training)
         return next((each for each in IntegerKind if each in found), None)
 
@@ -261,7 +262,7 @@ class Findings:
     @property
     def apart(self) -> bool:
         """True if the copy's values are not those that other steps see."""
-        return self.copy is not None and "own link" in self.copy.evidence
+        return self.copy is not None and Measured.of(self.copy).own_link is not None
 
 
 class Skip(Exception):

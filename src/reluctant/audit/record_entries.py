@@ -13,14 +13,12 @@ from reluctant._version import __version__
 from reluctant.adversarial import Flip
 from reluctant.audit.budget import expected_cost, money
 from reluctant.audit.copies import (
-    COPY_DIRECTIONS,
     closeness,
     copy_error,
     finite,
     gives_labels,
     is_trained,
     method_of,
-    verification_of,
 )
 from reluctant.audit.facts import (
     AtUse,
@@ -66,9 +64,10 @@ from reluctant.audit.record import (
 )
 from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
+from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.interface import Interface
 from reluctant.learning.student_losses import HeldOutError
-from reluctant.messages import Diagnosis, Notes
+from reluctant.messages import Diagnosis
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts
@@ -91,7 +90,7 @@ KNOWN_NAMES = (
 # Evidence that has fields of its own in the record, or pictures.
 TYPED = (
     "health", "verification", "precision", "accuracy", "certificate", "risk", "training", "inside", "answers", "link",
-    "own link", "limits", "reason", "error", "labels", COPY_DIRECTIONS,
+    OWN_LINK, "limits", "reason", "error", "labels", COPY_DIRECTIONS,
 )  # fmt: skip
 
 
@@ -201,10 +200,11 @@ def _ending(run: Ended, known: Findings) -> dict[str, Any]:
 
 def span_facts(span: Span, known: Findings) -> SpanFacts:
     """What span recovery ended with."""
+    measured = Measured.of(span)
     return SpanFacts(
         **_ending(span, known), rank=span.rank, inputs=span.subspace.dim,
         invisible_share=finite(span.subspace.invisible_share), margin=finite(span.margin), angle=finite(span.angle),
-        from_labels="labels" in span.evidence, of_the_copy=int(span.evidence.get(COPY_DIRECTIONS, 0)),
+        from_labels=measured.from_labels, of_the_copy=measured.copy_directions,
     )  # fmt: skip
 
 
@@ -212,25 +212,25 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
     """How a run that looks for a network ended; None without one."""
     if run is None:
         return None
-    evidence, network = run.evidence, run.network
-    accuracy, training = evidence.get("accuracy"), evidence.get("training")
-    held_out = _held_out(accuracy) if isinstance(accuracy, HeldOutError) else None
+    measured, network = Measured.of(run), run.network
+    accuracy, training = measured.accuracy, measured.training
     return RunFacts(
         **_ending(run, known),
         network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, bool(network.skips)
         ),
-        verification=_verification(verification_of(run)), precision=_precision(evidence.get("precision")),
-        accuracy=None if accuracy is None or held_out is not None else LearnedAccuracy(
+        verification=_verification(measured.value_check), precision=_precision(measured.precision),
+        accuracy=None if accuracy is None else LearnedAccuracy(
             finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
         ),
-        held_out=held_out, certificate=_certificate(evidence.get("certificate")),
-        risk=None if evidence.get("risk") is None else MissedBump(**evidence["risk"].to_dict()),
+        held_out=None if measured.held_out is None else _held_out(measured.held_out),
+        certificate=_certificate(measured.certificate),
+        risk=None if measured.risk is None else MissedBump(**measured.risk.to_dict()),
         training=None if training is None else TrainingFacts(
             tuple(training.hidden), training.rows, training.steps, bool(training.short), training.hurried
         ),
-        inside=Bounds.of_box(evidence.get("inside")), answers=evidence.get("answers"), link=evidence.get("link"),
-        own_link=evidence.get("own link"),
+        inside=Bounds.of_box(measured.inside), answers=None if measured.answers is None else measured.answers.value,
+        link=measured.link, own_link=measured.own_link,
         timed_out=step in known.timed_out,
     )  # fmt: skip
 
@@ -287,7 +287,7 @@ def _flip(known: Findings) -> FlipFacts | None:
         **_ending(best, known), size=finite(best.size), relative_size=finite(best.relative_size),
         scaled_size=finite(best.scaled_size), classes=best.classes,
         margins=None if best.margins is None else (finite(best.margins[0]), finite(best.margins[1])),
-        threshold=finite(best.evidence.get("threshold")),
+        threshold=finite(Measured.of(best).threshold),
         start=_own_input(best.start, known) if small else None,
         x=_own_input(best.x, known) if small and best.x is not None else None,
         tries=tuple(map(_try, known.flips)), median_relative_size=finite(np.median(sizes)) if sizes else None,
@@ -321,7 +321,7 @@ def _recovered(known: Findings, outputs: int, price: Any, rate: float | None) ->
 
 
 def _pictures(known: Findings) -> Pictures:
-    search = None if known.extraction is None else known.extraction.evidence.get("line search")
+    search = None if known.extraction is None else Measured.of(known.extraction).line_search
     return Pictures(
         known.line, known.plane, first_layer(known.network, known.given.shape), known.errors,
         None if search is None else SearchPicture(
@@ -337,7 +337,7 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     if facts is None:
         yield Diagnosis("nothing-asked")
         return
-    inside = None if known.extraction is None else known.extraction.evidence.get("inside")
+    inside = None if known.extraction is None else Measured.of(known.extraction).inside
     stayed = None if inside is None else str(inside)
     place = (known.reach or facts.domain).describe()
     yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": stayed})
@@ -367,9 +367,9 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
 
 def _limits_of_run(run: Ended) -> Iterator[Diagnosis]:
     """What a method says of what it found, and of what it could miss."""
-    yield from run.evidence.get("limits", Notes()).entries
-    for part in ("certificate", "risk"):
-        found = run.evidence.get(part)
+    measured = Measured.of(run)
+    yield from measured.limits.entries
+    for found in (measured.certificate, measured.risk):
         yield from () if found is None else found.notes.entries
 
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.copies import COPY_DIRECTIONS, closeness, copy_error, falls_short, is_near, is_trained, is_unlucky
+from reluctant.audit.copies import closeness, copy_error, falls_short, is_near, is_unlucky
 from reluctant.audit.facts import State
 from reluctant.audit.findings import OF_CREASES, Findings
 from reluctant.audit.record import LEAKS, Confidence, LeakKind, Level, Reason, VerdictFacts
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError
+from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import NOISIEST_READ, steps_slug
 from reluctant.interface.kinds import IntegerKind
@@ -63,7 +64,7 @@ def _open_steps(known: Findings, leak: LeakKind) -> list[str]:
 
 def _one_sided(known: Findings) -> bool:
     """True if one output had the same sign at every input, and none flipped: another threshold may be what decides."""
-    return {flip.evidence.get("above") for flip in known.flips if not flip.ok} in ({True}, {False})
+    return {Measured.of(flip).above for flip in known.flips if not flip.ok} in ({True}, {False})
 
 
 def smallest_flip(known: Findings) -> Flip | None:
@@ -74,14 +75,14 @@ def smallest_flip(known: Findings) -> Flip | None:
 
 def _rests_on(known: Findings, level: Level) -> Confidence:
     if level in (Level.EXACT, Level.APPROXIMATE):
-        checked = None if known.copy is None else known.copy.evidence.get("verification")
+        checked = None if known.copy is None else Measured.of(known.copy).verification
         if checked is None:
             return Confidence.MEASURED
         return Confidence.VERIFIED if checked.ok else Confidence.DISPUTED
     if "open" in known.ended:
         return Confidence.NOT_OPENED
     if level is Level.SPAN:
-        of_labels = known.span is not None and "labels" in known.span.evidence
+        of_labels = known.span is not None and Measured.of(known.span).from_labels
         return Confidence.LABEL_DIRECTIONS if of_labels else Confidence.DIRECTIONS
     if level is Level.UNKNOWN:
         return Confidence.STOPPED if State.STOPPED in known.states.values() else Confidence.UNSETTLED
@@ -117,11 +118,12 @@ REMEDIES: dict[Outcome, tuple[Remedy, ...]] = {
 
 def ending_of(run: Ended, known: Findings) -> Diagnosis:
     """How the method of a step ended, for the owner of the model."""
-    if is_trained(run):
+    measured = Measured.of(run)
+    if measured.training is not None:
         return _of_training(run)
-    if COPY_DIRECTIONS in run.evidence:
-        return Diagnosis("span-with-copy", {"directions": int(run.evidence[COPY_DIRECTIONS])})
-    health = run.evidence.get("health")
+    if measured.copy_directions:
+        return Diagnosis("span-with-copy", {"directions": measured.copy_directions})
+    health = measured.health
     said = _of_few_digits(run, known.health) or _of_outcome(run, known)
     more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
     return Diagnosis(said.slug, said.fields, (*said.remedies, MORE_DIGITS)) if more_digits else said
@@ -141,7 +143,8 @@ def _of_training(run: Ended) -> Diagnosis:
 
 
 def _closeness_fields(run: Ended) -> dict[str, Any]:
-    found = closeness(run.evidence["accuracy"])
+    measured = Measured.of(run).held_out
+    found = None if measured is None else closeness(measured)
     assert found is not None
     return {"seen": found.seen, "most": found.most, "allowed": found.allowed, "labels": found.labels} | (
         {} if found.alone is None else {"alone": found.alone}
@@ -155,8 +158,8 @@ def _of_outcome(run: Ended, known: Findings) -> Diagnosis:
     typical = copy_error(run).typical if isinstance(run, Result) else None
     if run.outcome is Outcome.NOT_ACCURATE and typical is not None:
         fields["typical_error"] = typical
-    if run.outcome is Outcome.TARGET_FAILED and run.evidence.get("error"):
-        fields["message"] = str(run.evidence["error"])[:LONGEST_QUOTE]
+    if run.outcome is Outcome.TARGET_FAILED and run.error:
+        fields["message"] = run.error[:LONGEST_QUOTE]
     return Diagnosis(run.outcome.slug, fields, () if saturates else REMEDIES.get(run.outcome, ()))
 
 
@@ -167,7 +170,7 @@ def _of_few_digits(run: Ended, interface: Interface | None) -> Diagnosis | None:
     """
     if is_unlucky(run):
         return Diagnosis("few-digits-in-vain", remedies=(ANOTHER_SEED,))
-    health = run.evidence.get("health")
+    health = Measured.of(run).health
     if run.outcome is Outcome.TOO_NOISY and health is not None:
         refused = interface is not None and interface.refusal is Outcome.TOO_NOISY
         return _too_much_noise(interface if interface is not None and refused else health)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reluctant.cli.console import shortened
 from reluctant.cli.options import NAMES, TargetOptions, command_line, with_flags
@@ -13,6 +13,9 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
 from reluctant.run_record import Record
+
+if TYPE_CHECKING:
+    from reluctant.evidence import Measured
 
 ABOUT_THE_READING = {
     Outcome.WRONG_LINK,
@@ -23,7 +26,7 @@ KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 def ending(found: Ended, record: Record) -> list[str]:
     """Why it ended so, the stage and error it ended with, and the range to give."""
-    error, where = str(found.evidence.get("error") or ""), f"Stage {found.stage}: " if found.stage else ""
+    error, where = found.error, f"Stage {found.stage}: " if found.stage else ""
     error = with_flags(error) if found.outcome in ABOUT_THE_READING else error
     answered = answered_range(record)
     if str(record.answered) in error:  # the error names the range already, for Python
@@ -31,6 +34,13 @@ def ending(found: Ended, record: Record) -> list[str]:
     lines = [found.diagnosis.text(as_command), *([f"{where}{shortened(error)}"] if error else []), *answered]
     said = (found.link_found, found.units_found)
     return [*lines, *(each.text(as_command) for each in said if each is not None)]
+
+
+def measured(found: Ended) -> Measured:
+    """What a run measured; the methods are imported when they have run."""
+    from reluctant.evidence import Measured
+
+    return Measured.of(found)
 
 
 def answered_range(record: Record) -> list[str]:

@@ -47,8 +47,8 @@ def say_error(error: ReluctantError) -> None:
         text = flag_of(argument) + text.removeprefix(argument)
     if isinstance(error, LinkMismatch | NonFiniteAnswer):  # the whole text is ours, and names options throughout
         text = with_flags(text)
-    elif error.fix and text.endswith(error.fix):
-        text = text.removesuffix(error.fix) + with_flags(error.fix)
+    elif error.fix:
+        text = text.replace(error.fix, with_flags(error.fix))
     note(f"error: {shortened(text)} [{error.slug}]")
 
 

@@ -11,6 +11,7 @@ from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, StageFailed
+from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 
 __all__ = [
     "AnyDepth",
@@ -26,6 +27,7 @@ __all__ = [
     "GradientLayers",
     "LayerLimits",
     "Method",
+    "RoundedProbabilities",
     "StageFailed",
     "extract",
 ]

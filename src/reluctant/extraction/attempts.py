@@ -49,12 +49,14 @@ from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
+from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import look_for_layers
+from reluctant.extraction.weak_neuron import with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
-from reluctant.interface.column_scales import found_units
+from reluctant.interface.column_scales import changing_units, found_units
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -96,8 +98,10 @@ from reluctant.verification.own_scales import compare_at_own_scales
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 ATTEMPTS = 4
+FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
+OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
 
@@ -172,8 +176,8 @@ class Place:
 
     @property
     def noise(self) -> DistanceNoise:
-        """Noise of an answer by distance from the origin."""
-        return DistanceNoise.of(self.health, self.oracle.dim)
+        """Noise of an answer by distance from the origin; none is read where rounding leaves answers certain."""
+        return DistanceNoise.of(self.health, self.oracle.dim) if self.health.readings else DistanceNoise(0.0, 0.0)
 
     def evidence(self) -> dict[str, Any]:
         """For the result."""
@@ -196,12 +200,19 @@ class Attempt:
     limit: float | None = None
     raised: str = ""
 
+    def __str__(self) -> str:
+        why = "" if self.number is None or self.limit is None else f" ({self.number:.2g}, limit {self.limit:.2g})"
+        return f"{self.method}: {self.rows} rows, ended in stage {self.stage or 'start'}{why}"
+
 
 @dataclass
 class Attempts:
     """What was tried, in order."""
 
     entries: list[Attempt] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.entries))
 
     @contextmanager
     def entry(self, method: Method, run: Run[Any]) -> Iterator[None]:
@@ -242,13 +253,13 @@ class Extraction:
     searched: tuple[SearchedLine, ...] = ()  # lines of the last attempt, which showed deeper layers
 
     def go(self, attempts: int) -> Ending:
-        """As the target is; where that fails and its columns are of different sizes, in units found by questions."""
+        """As the target is; where that fails, in units of the inputs that are found by questions.
+
+        Its columns may be of different sizes, or it may change at few inputs alone.
+        """
         oracle = self.run.oracle
         outcome, network = self.go_and_compare(attempts)
-        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
-            return outcome, network
-        uneven = "own scales" in self.run.evidence
-        units = found_units(oracle, self.rng.spawn(1)[0], uneven=uneven)
+        units = self.other_units(oracle, outcome)
         if units is None:
             return outcome, network
         before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
@@ -270,6 +281,14 @@ class Extraction:
             return outcome, network
         self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
         return again
+
+    def other_units(self, oracle: Counting, outcome: Outcome) -> InputUnits | None:
+        """Units in which another search may find more, after one that ended so."""
+        if outcome in OF_CONSTANTS and self.knows_no_inputs(oracle, refused=True) and self.method is None:
+            return changing_units(oracle, self.rng.spawn(1)[0])
+        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
+            return None
+        return found_units(oracle, self.rng.spawn(1)[0], uneven="own scales" in self.run.evidence)
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
@@ -303,11 +322,13 @@ class Extraction:
         self.take(replace(self.last, verification=found))
         return Outcome.UNVERIFIED, network
 
-    def knows_no_inputs(self, oracle: Counting) -> bool:
-        """True if nothing is known of the inputs of a target that answers values."""
+    def knows_no_inputs(self, oracle: Counting, *, refused: bool = False) -> bool:
+        """True if nothing is known of the inputs of a target that answers values. refused: by its health, or not."""
         facts, health = oracle.facts, self.run.evidence["health"]
         unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
-        return unknown and health.answers is Kind.VALUES and health.raw is None and health.refusal is None
+        return (
+            unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
+        )
 
     def may_look_for_units(self, oracle: Counting) -> bool:
         """True if nothing is known of the inputs, no method was asked for, and there are no gradients."""
@@ -328,7 +349,8 @@ class Extraction:
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
         if place.health.raw is not None and place.health.raw.too_coarse:
-            return Outcome.LOW_PRECISION, None
+            may = self.may_read_coarse and place.health.raw.may_be_fitted(place.oracle.outputs)
+            return self.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
         if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
@@ -343,9 +365,14 @@ class Extraction:
             self.run.evidence["gradients"] = reading.diagnosis
         return replace(place, oracle=oracle)
 
+    @property
+    def may_read_coarse(self) -> bool:
+        """True if no method was asked for that lines of rounded probabilities say nothing to."""
+        return self.method is None or isinstance(self.method, RoundedProbabilities)
+
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES)
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_coarse)
         if read is None:
             return place
         self.run.oracle = read.oracle
@@ -494,6 +521,9 @@ class Extraction:
         if self.method is not None:
             yield from repeat(self.method)
         explained = place.oracle.explained is not None
+        if place.health.raw is not None and place.health.raw.too_coarse:
+            yield RoundedProbabilities()
+            yield from repeat(RoundedProbabilities(answers_each=8.0, fewest_rows=2400))
         if explained:
             yield from self.methods_for_gradients(place)
             if in_space and not few_digits and place.oracle.dim > 1:
@@ -570,12 +600,20 @@ class Extraction:
     def checked_network(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The candidate of one run of a method, the right way round, held against the target."""
         candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
+        _check_given(candidate, place.oracle)
         if candidate.verification is not None:
             return CheckedNetwork(candidate.network, candidate, candidate.verification)
         network = orient(candidate.network, arrays=place.oracle.arrays)
         self.check_creases(network)
         known = [] if place.box is not None else self.counterexamples  # another box may not hold them
         found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
+        wider = None
+        if found.is_close and place.oracle.facts.domain.is_space:
+            wider = with_weak_neuron(place.oracle, network, place.noise, rng)
+        if wider is not None:
+            again = replace(candidate, network=wider, held_out=None)
+            better = check_candidate(place.oracle, wider, again, place.health.noise, self.run.rows, rng, known)
+            found = better if better.doubt is None else found
         if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
             self.counterexamples.append(found.verification.counterexamples)
         return found
@@ -670,6 +708,20 @@ class Extraction:
         return self.run.result(outcome, network, views)
 
 
+def _check_given(candidate: object, oracle: Counting) -> None:
+    """Refuse what a user's own method cannot mean, by name."""
+    if not isinstance(candidate, Candidate):
+        raise InvalidInput.about(
+            "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
+        )
+    widths = candidate.network.widths
+    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
+        raise InvalidInput.about(
+            "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
+            expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
+        )  # fmt: skip
+
+
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
@@ -694,6 +746,15 @@ class CheckedNetwork:
         """The first check that did not pass."""
         checks = (self.verification, self.precision)
         return next((check for check in checks if check is not None and not check.ok), None)
+
+    @property
+    def is_close(self) -> bool:
+        """True if a network of several hidden layers is in doubt, but off by little: a neuron that hardly matters."""
+        little = 1e-2  # of the output's deviation
+        checked, exact = self.verification, self.candidate.precision is None and self.candidate.asked is None
+        if not isinstance(checked, Verification) or not exact or self.network.depth <= 2:
+            return False
+        return not checked.ok and not checked.undecided and checked.max_error < little
 
     @property
     def most_tolerance(self) -> float:
@@ -737,7 +798,7 @@ def check_candidate(
         precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
         near = float(candidate.precision.near.max())  # as the method for few digits has measured it
         near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
-        noise, most = Noise(near, noise.relative), FEW_DIGITS_TOLERANCE
+        noise, most = Noise(near, noise.relative, candidate.precision.rounding), FEW_DIGITS_TOLERANCE
     elif candidate.asked is not None:
         most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
     explained = oracle.explained is not None and candidate.precision is None and candidate.asked is None

@@ -24,7 +24,7 @@ from reluctant.oracles import Counting, Oracle, Wrapper
 from reluctant.oracles.base import Moves
 from reluctant.results import Outcome
 from reluctant.verification import HeldOutRows
-from reluctant.verification.agreement import AskedRows
+from reluctant.verification.agreement import AskedRows, Verification
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.precision import Precision
 
@@ -86,8 +86,8 @@ def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
 class StageFailed(Exception):
     """Hard luck in a stage; another attempt with other random choices may do better.
 
-    With an outcome none would: the run ends with it, and the diagnosis says why. raised: type of the exception that the
-    method's own arithmetic ended in, where it was no stage that saw it.
+    With an outcome none would: the run ends with it, and the diagnosis says why. certain: the same stage would fail
+    again. raised: type of the exception that the method's own arithmetic ended in, where it was no stage that saw it.
     """
 
     def __init__(
@@ -100,11 +100,12 @@ class StageFailed(Exception):
         partial: PartialNetwork | None = None,
         outcome: Outcome | None = None,
         diagnosis: Diagnosis | None = None,
+        certain: bool = False,
         raised: str = "",
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
-        self.outcome, self.diagnosis, self.raised = outcome, diagnosis, raised
+        self.outcome, self.diagnosis, self.certain, self.raised = outcome, diagnosis, certain, raised
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Candidate:
     certificate: Certificate | None = None
     limits: Notes | None = None  # what the method cannot know
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
-    verification: LabelVerification | None = None  # of a method that reads labels, and compares labels
+    verification: LabelVerification | Verification | None = None  # of a method that compares by itself
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made
 
 

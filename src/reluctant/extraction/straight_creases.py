@@ -181,12 +181,13 @@ class CreaseKinds:
     creases: int
     straight: int
     unresolved: int  # stretches of the line in which creases are too close to each other
+    met: int = 0  # creases of the line, also those that were not followed
 
     @property
     def hopeless(self) -> bool:
         """True if the line is not made of pieces that any exact method could work with."""
-        hopeless_share = 0.1  # unresolved stretches for each crease
-        return self.unresolved > hopeless_share * self.creases
+        hopeless_share = 0.5  # unresolved stretches for each crease
+        return self.unresolved > hopeless_share * max(self.creases, self.met)
 
     @property
     def one_layer(self) -> bool:
@@ -232,4 +233,4 @@ def _follow_some(oracle: Counting, noise: DistanceNoise, rng: np.random.Generato
     plane = line.extended(line.new_directions(1, rng))
     seen = look_along(oracle.query, plane, lines, np.empty(0), noise, rng, most=most)
     followed = len(seen.t) if most is None else min(most, len(seen.t))
-    return CreaseKinds(followed, int(seen.sure.sum()), seen.open)
+    return CreaseKinds(followed, int(seen.sure.sum()), seen.open, len(seen.t))

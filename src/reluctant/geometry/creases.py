@@ -427,6 +427,9 @@ class LineSearch:
         known[np.clip(np.searchsorted(s.t, t) - 1, 0, len(known) - 1)] = True
         return cls(lines.scale, s.t, s.f, s.round, known, t)
 
+    def __str__(self) -> str:
+        return f"{len(self.t)} questions on one line, in {self.rounds} batches, found {len(self.creases)} creases."
+
     @property
     def rounds(self) -> int:
         """How many batches were asked."""

@@ -108,6 +108,13 @@ class Frame:
             drawn = np.linalg.qr(drawn - self.basis.T @ (self.basis @ drawn))[0]
         return drawn.T
 
+    def span(self) -> FloatArray:
+        """Orthonormal rows whose combinations hold all points of the frame, as vectors."""
+        off = self.origin - self.basis.T @ (self.basis @ self.origin)
+        length = np.linalg.norm(off)
+        inside = length <= DOUBLE.rounding * np.sqrt(len(off)) * np.linalg.norm(self.origin)
+        return self.basis if inside else np.concatenate([self.basis, off[None] / length])
+
     def restricted(self, network: ReLUNetwork) -> ReLUNetwork:
         """The network as a function of the coordinates."""
         return network.with_inputs(lambda w: (w @ self.basis.T, w @ self.origin))
@@ -121,6 +128,11 @@ class Frame:
         k, d = self.basis.shape
         inside = Lines.random(rng, n, k, float(np.sqrt(d / k)))
         return replace(inside, origins=self.points(inside.origins), directions=inside.directions @ self.basis)
+
+
+def whole_space(dim: int) -> Frame:
+    """The frame whose coordinates are inputs themselves."""
+    return Frame(np.zeros(dim), np.eye(dim))
 
 
 @dataclass(frozen=True)

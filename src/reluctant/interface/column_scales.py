@@ -1,4 +1,4 @@
-"""Scales of input columns by questions: the step of each column that changes the values by the same amount.
+"""Units of inputs by questions: where the values change, and the step of each column that changes them alike.
 
 For a target of which no rows and no bounds are known. Slopes at the origin show whether columns are of one size; only
 where they are not, a ladder of steps finds the step of each, and rays find the size at which the values bend.
@@ -43,6 +43,23 @@ def found_units(oracle: Counting, rng: np.random.Generator, *, uneven: bool = Fa
     if steps is None or not _differ(1 / steps, (0.0, 1.0) if uneven else ENDS):
         return None
     return InputUnits(np.zeros(dim), steps * _bending_size(oracle, steps, origin, rng))
+
+
+def changing_units(oracle: Counting, rng: np.random.Generator) -> InputUnits | None:
+    """Units around the nearest input at which a target answers otherwise than at most others; None where none does.
+
+    The target is constant at most inputs, so that no short line shows what it is made of. Cost: 1000 rows.
+    """
+    count, scales = 1000, (1.0, 3.0)
+    rows = np.repeat(scales, count // len(scales))[:, None] * rng.standard_normal((count, oracle.dim))
+    with oracle.stage("changes", expected=count):
+        answers = oracle.query(rows)
+    usual = np.median(answers, axis=0)
+    other = np.abs(answers - usual).max(axis=1) / max(float(np.abs(usual).max()), 1.0)
+    if not np.isfinite(other).all() or not (other > CLEAR).any():
+        return None
+    nearest = np.flatnonzero(other > CLEAR)[np.argmin(np.linalg.norm(rows[other > CLEAR], axis=1))]
+    return InputUnits(rows[nearest], np.ones(oracle.dim))
 
 
 def _changes(answers: FloatArray, origin: FloatArray) -> FloatArray:

@@ -381,6 +381,7 @@ def is_one_hot(values: FloatArray) -> bool:
 
 # With fewer the values behind a link change in steps that methods see; with so many a few networks are recovered.
 ENOUGH_DECIMALS = 7
+FITTED_DECIMALS = 3  # a fit of one hidden layer to probabilities needs no more
 LABELS = "The target answers labels, which no link can read: leave the link out (link='identity')."
 ALWAYS_CERTAIN = (
     "They are the same at all of them, as one label is, or an answer without a digit left, and no link can read "
@@ -422,6 +423,11 @@ class RawDigits:
     def too_coarse(self) -> bool:
         """True if no method can read values from so few digits."""
         return self.number_format == "float16" or (self.decimals is not None and self.decimals < ENOUGH_DECIMALS)
+
+    def may_be_fitted(self, outputs: int) -> bool:
+        """True if so many values, of one hidden layer, may be fitted to the probabilities themselves."""
+        one = self.link == "softmax" or (self.link == "sigmoid" and outputs == 1)
+        return one and self.decimals is not None and self.decimals >= FITTED_DECIMALS
 
     @property
     def digits_text(self) -> str:

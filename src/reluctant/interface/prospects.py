@@ -88,7 +88,8 @@ def extraction_prospects(health: Interface, facts: Facts) -> tuple[Diagnosis, ..
     """What `extract` would do; nothing where the diagnosis of the interface says why it refuses the target."""
     refusal = exact_refusal(health)
     if health.raw is not None and health.raw.too_coarse:
-        return (WOULD_REFUSE,)  # the interface says why
+        fitted = health.raw.may_be_fitted(facts.outputs)
+        return (Diagnosis("fits-probabilities") if fitted else WOULD_REFUSE,)  # the interface says why
     noisy = health.raw is not None and not health.deterministic and health.refusal is None
     if saturates(health, facts) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
         return _inside_a_box(health)

@@ -265,8 +265,12 @@ class ReadTarget:
         return {"health": self.health, "found link": self.link} | ({"percent": True} if self.percent else {})
 
 
-def find_link(oracle: Counting, served: Interface, rng: np.random.Generator, lines: int) -> ReadTarget | None:
+def find_link(
+    oracle: Counting, served: Interface, rng: np.random.Generator, lines: int, *, coarse: bool = False
+) -> ReadTarget | None:
     """The target behind the link of its answers; None where the user gave one, or none explains them.
+
+    coarse: also behind probabilities of so few decimals that no line can be read.
 
     Cost: none for values and labels; else a second health check, and 12 rows for curved answers of several outputs.
     """
@@ -282,7 +286,8 @@ def find_link(oracle: Counting, served: Interface, rng: np.random.Generator, lin
         behind = examine(read, rng, lines)
     except TargetError:
         return None
-    unreadable = behind.raw is not None and (behind.raw.certain or behind.raw.too_coarse)
+    fitted = coarse and behind.raw is not None and behind.raw.may_be_fitted(read.outputs)
+    unreadable = behind.raw is not None and (behind.raw.certain or (behind.raw.too_coarse and not fitted))
     allowed = OF_VALUES if served.are_of_a_link else (None,)
     return None if unreadable or behind.refusal not in allowed else ReadTarget(read, behind, link, served.percent)
 

@@ -218,7 +218,10 @@ class Learner:
     points: int  # random ones, to see narrow parts
     rng: np.random.Generator
     oracle: Counting = field(init=False)  # with a limit of its own, once lines are searched
+    health: Interface | None = None
     exact: ReLUNetwork | None = None  # what the exact method gave
+    verified: bool = True  # that passed; also of a constant, which is all there is of it
+    verification: Verification | None = None
     constant_only: ReLUNetwork | None = None  # of a target that never changed
     neurons: int = 0  # that were found
 
@@ -243,12 +246,12 @@ class Learner:
 
     def search(self) -> Outcome:
         """Points, the exact method, lines."""
-        health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
+        health = self.health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
         read = find_link(self.oracle, health, self.rng, HEALTH_LINES)
         if read is not None:
             self.oracle = self.run.oracle = read.oracle
             self.evidence.update(read.evidence())
-            health = read.health
+            health = self.health = read.health
         unread, refusal = unread_behind_link(health), refusal_of(health)
         if unread is not None:
             return self.refused(unread)
@@ -270,11 +273,10 @@ class Learner:
 
     def cut_short(self, outcome: Outcome) -> Outcome:
         """The outcome of a run that its target ended; where a link cannot read answers, the health check says why."""
-        health = self.evidence.get("health")
-        if outcome is not Outcome.OUT_OF_REACH or health is None:
+        if outcome is not Outcome.OUT_OF_REACH or self.health is None:
             return outcome
         del self.evidence["error"]
-        return self.refused(unreadable(health))
+        return self.refused(unreadable(self.health))
 
     def nothing_there(self, refusal: Outcome, drawn: DrawnPoints) -> Outcome:
         """A constant is a network too, but something narrow may be missing from it."""
@@ -298,7 +300,7 @@ class Learner:
             return None
         tried = try_exact(self.oracle, health, noise, self.rng, few_digits=refused)
         self.evidence.update({"exact": tried.failure or VERIFIED, "verification": tried.verification})
-        self.exact = tried.network
+        self.exact, self.verified, self.verification = tried.network, not tried.failure, tried.verification
         if tried.network is None:
             return None
         return self.keep(self.settled(model_of(self.oracle, tried.network, drawn, noise, self.rng), drawn, noise))
@@ -354,7 +356,7 @@ class Learner:
     @property
     def few_digits(self) -> bool:
         """True if noise is what makes the target hard."""
-        return exact_refusal(self.evidence["health"]) is Outcome.LOW_PRECISION
+        return self.health is not None and exact_refusal(self.health) is Outcome.LOW_PRECISION
 
     def at_noise(self, model: Model, noise: DistanceNoise) -> bool:
         """True if few digits are all that is left to gain, and the method for them has explained the answers."""
@@ -373,11 +375,6 @@ class Learner:
         nothing = CreasePlanes.none(self.oracle.dim, self.oracle.outputs)
         return fitted_model(self.oracle, nothing, drawn, noise, self.rng)
 
-    @property
-    def verified(self) -> bool:
-        """True if what the exact method gave passed; also for a constant, which is all there is of it."""
-        return self.evidence.get("exact", VERIFIED) == VERIFIED
-
     def keep(self, model: Model) -> Model:
         """Remember the best network, should the run end here."""
         self.neurons = max(self.neurons, len(model.planes))
@@ -395,10 +392,11 @@ class Learner:
         self.evidence.update(self.limits(model, noise))
         self.evidence["risk"] = remaining_risk(len(drawn.rows), steepest(model, drawn))
         if model.network is not self.exact:
-            self.evidence["verification"] = examine_network(
+            self.verification = self.evidence["verification"] = examine_network(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
             )
-        verification = self.evidence["verification"]
+        verification = self.verification
+        assert verification is not None
         if verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None:
             return Outcome.RECOVERED
         return Outcome.LEARNED

@@ -351,6 +351,9 @@ FINDINGS: Mapping[str, Entry] = {
     "exact-weights": Entry("`extract` looks for exact weights."),
     "from-labels": Entry("`extract` uses labels alone: it recovers networks with one hidden layer from them."),
     "would-refuse": Entry("Exact extraction would refuse this target."),
+    "fits-probabilities": Entry(
+        "No line can be read in so few digits: `extract` fits one hidden layer to the probabilities themselves."
+    ),
     "inside-a-box": Entry("Far out the answers saturate: `extract` looks inside a box in which they do not."),
     "with-few-digits": Entry(
         "There are too few digits for exact extraction: `extract` uses its method for few digits, which recovers one "

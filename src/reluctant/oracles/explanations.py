@@ -12,8 +12,31 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.errors import InvalidAnswer
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
+
+
+def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | None) -> FloatArray:
+    """What a function returned beside answers (rows, outputs), as (rows, outputs, dim); NaN where it says nothing."""
+    rows, outputs = answers
+    try:
+        found = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidAnswer(f"gradients: got {type(raw).__name__} ({error}), expected an array of numbers.") from error
+    if found.shape == (rows, outputs, dim):
+        return found
+    if found.shape == (rows, dim) and outputs == 1:
+        return found[:, None]
+    if found.shape == (rows, dim) and output is not None:
+        every = np.full((rows, outputs, dim), np.nan)
+        every[:, output] = found
+        return every
+    one = "" if outputs == 1 else f", or ({rows}, {dim}) of one output that is named"
+    raise InvalidAnswer(
+        f"gradients: got an answer of shape {found.shape} for {rows} rows, expected ({rows}, {outputs}, {dim}){one}. "
+        "The order is rows, outputs, inputs; name one output with output=."
+    )
 
 
 class GradientFace(Wrapper):

@@ -163,9 +163,11 @@ def scaled_by(opened: Counting, units: InputUnits, facts: Facts | None = None) -
 
 def in_own_units(oracle: Oracle) -> bool:
     """True if the coordinates of this oracle are not those of its target."""
-    while isinstance(oracle, Wrapper) and not isinstance(oracle, Scaled):
+    while isinstance(oracle, Wrapper):
+        if isinstance(oracle, Scaled) and not oracle.units.are_plain:
+            return True
         oracle = oracle.inner
-    return isinstance(oracle, Scaled) and not oracle.units.are_plain
+    return False
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ everywhere. The paper's constants k, R and B must hold of the target; only a k t
 The corner case (Sections 3.2 to 3.6). What a search sees of a cluster of close neurons is the sum (v*, b*) of the
 changes at all of its kinks. Where that is not small it replaces the whole cluster (Lemma 3.21, 2.). Where the
 neurons cancel it is close to zero and says nothing about where they are, but then the cluster is nearly an affine
-function (Lemma 3.19). Nearly as measured by the square error: max(⟨v, x⟩ - b, 0) - max(⟨v', x⟩ - b', 0) with v and
-v' at an angle θ is the affine function ⟨v - v', x⟩ - (b - b') on one side of the hyperplane and zero on the other.
+function (Lemma 3.19), as measured by the square error. Let v and v' be at an angle θ. Then max(⟨v, x⟩ - b, 0) -
+max(⟨v', x⟩ - b', 0) is the affine function ⟨v - v', x⟩ - (b - b') on one side of the hyperplane and zero on the other.
 Both are of size θ, so is the error of ℓ, and so is the cluster itself: ℓ is right for ε well above θ² and useless
 below.
 
-Three things differ from the print. b_L(I) is an intercept at x₀, not at the origin, and the neuron's threshold is
-its negative: Step 12 of GETNEURONS takes ⟨w, x₀⟩ and the sign into account. 𝒮 holds each neuron once, and pairs of
+Three things differ from the print. The intercept b_L(I) is one at x₀, not at the origin, and the neuron's threshold is
+its negative: Step 12 of GETNEURONS includes ⟨w, x₀⟩ and the sign. The set 𝒮 holds each neuron once, and pairs of
 intervals on one linear piece, which give none, are left out. The random directions of GETGRADIENT are orthogonal:
 independent ones solve the same equations with fewer digits.
 """

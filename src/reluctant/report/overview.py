@@ -17,6 +17,7 @@ from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.sweep_text import is_close, is_open
 from reluctant.report.text import (
+    Writer,
     advice,
     copy_run,
     defense_words,
@@ -53,18 +54,18 @@ CONFIDENCE = {
 }
 
 
-def verdict_sentence(record: AuditRecord) -> str:
-    """What leaks: the headline and its details."""
-    return " ".join(filter(None, verdict_parts(record)))
+def verdict_sentence(record: AuditRecord, write: Writer | None = None) -> str:
+    """What leaks: the headline and its details; write: the form of a setting to try, if not that of Python."""
+    return " ".join(filter(None, verdict_parts(record, write)))
 
 
-def verdict_parts(record: AuditRecord) -> tuple[str, str, str]:
+def verdict_parts(record: AuditRecord, write: Writer | None = None) -> tuple[str, str, str]:
     """What can be copied, in one sentence; then how well and at what cost, why not more, and where.
 
     Where nothing is decided, the first reason follows, and the third part has the others and what to try.
     """
     headline, *found = _findings(record)
-    why = [*_reasons(record), *_place(record)]
+    why = [*_reasons(record, write), *_place(record)]
     shown = SHOWN_REASONS if record.verdict.level is Level.UNKNOWN else len(why)
     return headline, " ".join([*found, *why[:shown]]), " ".join(why[shown:])
 
@@ -146,14 +147,14 @@ def _directions(record: AuditRecord) -> str:
     )
 
 
-def _reasons(record: AuditRecord) -> Iterator[str]:
+def _reasons(record: AuditRecord, write: Writer | None) -> Iterator[str]:
     """Why there is no copy, or no exact one, then what to try; each sentence once."""
     texts: list[str] = []
     for reason in record.verdict.reasons:
         text = said(reason.diagnosis)
         of_span = reason.step == "span" and record.span is not None and text not in texts
         texts.append(f"Directions: {text}" if of_span else text)
-    tries = [text for reason in record.verdict.reasons for text in advice(reason.diagnosis)]
+    tries = [text for reason in record.verdict.reasons for text in advice(reason.diagnosis, write)]
     yield from dict.fromkeys(text for text in [*texts, *tries, _rows_needed(record)] if text)
 
 
@@ -351,7 +352,8 @@ def found_leaks(record: AuditRecord) -> list[LeakFound]:
 
 def _state(record: AuditRecord, leak: LeakKind, steps: tuple[str, ...]) -> tuple[str, str]:
     if leak in record.verdict.leaks:
-        return "yes", "bad"
+        span = record.span if leak is LeakKind.SPAN else None
+        return "yes" if span is None else f"{count(span.rank)} of {count(span.inputs)}", "bad"
     if leak is LeakKind.EXTRACTABLE and has_part(record):
         return "a part of it", "warn"
     student = student_of(record)

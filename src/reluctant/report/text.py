@@ -6,7 +6,7 @@ A diagnosis has its text in the catalogue of messages; here its remedies become 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Any
@@ -80,10 +80,13 @@ def said(diagnosis: Diagnosis) -> str:
     return powers(diagnosis.happened)
 
 
-def advice(diagnosis: Diagnosis) -> list[str]:
-    """A sentence for each remedy that is a setting of an audit."""
+Writer = Callable[[Remedy], str]
+
+
+def advice(diagnosis: Diagnosis, write: Writer | None = None) -> list[str]:
+    """A sentence for each remedy that is a setting of an audit; write: the form of the setting."""
     settings = tuple(remedy for remedy in diagnosis.remedies if remedy.verb in ("audit", "open"))
-    return replace(diagnosis, remedies=settings).advice(_setting)
+    return replace(diagnosis, remedies=settings).advice(write or _setting)
 
 
 def sentence(diagnosis: Diagnosis | None) -> str:

@@ -246,8 +246,8 @@ class _LabelRecovery:
         """A span that is not whole may have labels to blame that change when they are asked again."""
         if ended.outcome in (Outcome.SPAN_PARTIAL, Outcome.RANK_UNCLEAR):
             with self.oracle.stage("verification"):
-                self.evidence["changed labels"] = changed_labels(self.oracle, self.seen)
-            return replace(ended, outcome=Outcome.TOO_NOISY) if self.evidence["changed labels"] else ended
+                changed = self.evidence["changed labels"] = changed_labels(self.oracle, self.seen)
+            return replace(ended, outcome=Outcome.TOO_NOISY) if changed else ended
         return ended
 
     def refined(self, basis: FloatArray, known: int) -> tuple[FromLabels, bool]:

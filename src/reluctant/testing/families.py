@@ -44,6 +44,17 @@ def near_parallel(rng: Rng, distance: float, opposite: bool, outputs: int = 1) -
     return parts.network()
 
 
+def narrow_ridge(rng: Rng, wide: float = 0.01, dim: int = 12, neurons: int = 20) -> ReLUNetwork:
+    """Random neurons, and three that make a ridge across a random direction, 1.5 deviations high."""
+    rng, high = as_generator(rng), 1.5
+    w, b = rng.standard_normal((neurons, dim)) / np.sqrt(dim), 0.5 * rng.standard_normal(neurons)
+    a, across = rng.standard_normal((1, neurons)) / np.sqrt(neurons), rng.standard_normal(dim)
+    across, place = across / np.linalg.norm(across), rng.uniform(-1, 1)
+    spread = ReLUNetwork([w, a], [b, np.zeros(1)])(rng.standard_normal((2000, dim))).std()
+    weights = [np.vstack([w, across, across, across]), np.hstack([a, high * spread / wide * np.array([[1, -2, 1]])])]
+    return ReLUNetwork(weights, [np.concatenate([b, [wide - place, -place, -wide - place]]), np.zeros(1)])
+
+
 def duplicate(rng: Rng, outputs: int = 1) -> ReLUNetwork:
     """Two equal neurons with outputs of their own."""
     parts = _FlawedParts(rng, outputs)

@@ -25,6 +25,12 @@ class Alignment:
     output_error: float
     matching: Matching | None
 
+    def __str__(self) -> str:
+        outputs = f"Outputs differ by {self.output_error:.1e} of their standard deviation at most"
+        if self.matching is None:
+            return f"{outputs}; the widths differ: {self.widths} beside {self.true_widths}."
+        return f"{outputs}, parameters by {self.parameter_error:.1e}."
+
     @property
     def parameter_error(self) -> float:
         """Largest parameter error after matching; inf if the widths differ."""

@@ -78,7 +78,7 @@ class ComparedAnswers:
         found = np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit)
         beyond = np.flatnonzero((self.errors > found).any(axis=1))  # few or none: only there rounding decides
         if len(beyond):
-            rounded = unit_roundoff(np.float64) * rounding_sizes(self.network, self.rows[beyond])
+            rounded = noise.rounding * rounding_sizes(self.network, self.rows[beyond])
             found[beyond] = np.maximum(found[beyond], NOISE_FACTOR * rounded / self.unit[beyond])
         return np.asarray(found)
 

@@ -39,12 +39,12 @@ def column_sizes(network: ReLUNetwork) -> FloatArray:
     return weights[0]
 
 
-def are_unlike(sizes: FloatArray, neurons: int) -> bool:
-    """True if columns differ by two decades more than those of random weights do.
+def are_unlike(sizes: FloatArray, weights: NDArray[np.intp]) -> bool:
+    """True if columns, of so many weights each, differ by two decades more than those of random weights do.
 
     The smallest of d columns of n Gaussian weights is about d^(-1/n) of a typical one.
     """
-    return bool(sizes.max() > UNLIKE * len(sizes) ** (1 / neurons) * sizes.min())
+    return bool((sizes.max() > UNLIKE * len(sizes) ** (1 / np.maximum(weights, 1)) * sizes).any())
 
 
 def compare_at_own_scales(
@@ -59,13 +59,13 @@ def compare_at_own_scales(
     noise: of an answer, relative to its size. Cost: nothing where all are alike; else about 220 rows and two for each
     neuron, and 72 more where columns are so faint that they may do nothing.
     """
-    sizes, neurons = column_sizes(network), _rows_of_weights(network)
-    if not sizes.any() or not are_unlike(sizes, neurons):
+    sizes, weights = column_sizes(network), _weights_of_columns(network)
+    if not sizes.any() or not are_unlike(sizes, weights):
         return None
     faint = sizes < max(FAINT, FAINT_BY_NOISE * noise) * sizes.max()
     clear = max(CLEAR, CLEAR_OF_NOISE * noise)
     silent = faint & (_do_nothing(oracle, sizes, faint, rng, clear) if faint.any() else False)
-    if not are_unlike(sizes[~silent], neurons):
+    if not are_unlike(sizes[~silent], weights[~silent]):
         return None
     units = _own_units(network, np.where(silent, np.median(sizes[~silent]), sizes))
     found = examine(
@@ -78,10 +78,11 @@ def compare_at_own_scales(
     return replace(found, counterexamples=HeldOutRows(units.rows(against.rows), against.answers))
 
 
-def _rows_of_weights(network: ReLUNetwork) -> int:
-    """Neurons and outputs that see the input itself."""
-    into = (network.incoming(layer).get(0) for layer in range(1, network.depth + 1))
-    return sum(len(w) for w in into if w is not None)
+def _weights_of_columns(network: ReLUNetwork) -> NDArray[np.intp]:
+    """How many weights (d,) of neurons and outputs each column of the input has, rounding excepted."""
+    into = [network.incoming(layer).get(0) for layer in range(1, network.depth + 1)]
+    rows = np.abs(np.concatenate([w for w in into if w is not None]))
+    return np.asarray((rows > FAINT * rows.max()).sum(axis=0))
 
 
 def _own_units(network: ReLUNetwork, sizes: FloatArray) -> InputUnits:
@@ -97,10 +98,14 @@ def _own_units(network: ReLUNetwork, sizes: FloatArray) -> InputUnits:
 def _do_nothing(
     oracle: Counting, sizes: FloatArray, faint: NDArray[np.bool_], rng: np.random.Generator, clear: float
 ) -> bool:
-    """True if no step in the faint columns, up to where rounding hides the others, changes the answers."""
+    """True if no step in the faint columns, up to where rounding hides the others, changes the answers.
+
+    A change by more than a faint slope makes over that step does not count: a unit has woken that is off at use.
+    """
     ladder = np.repeat(10.0 ** np.arange(-np.log10(FAINTEST)), 2) / sizes.max()
     rows = rng.normal(size=(len(ladder), oracle.dim)) * np.where(faint, 0.0, 1 / np.where(faint, 1.0, sizes))
     steps = ladder[:, None] * rng.normal(size=rows.shape) * faint
     with oracle.stage("verify", expected=2 * len(rows)):
         before, after = np.split(oracle.query(np.concatenate([rows, rows + steps])), 2)
-    return bool(np.abs(after - before).max() <= clear * np.abs(before).max())
+    changes, largest = np.abs(after - before).max(axis=1), np.abs(before).max()
+    return not bool(((changes > clear * largest) & (changes <= FAINT * ladder * oracle.dim)).any())

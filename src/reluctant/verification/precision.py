@@ -14,7 +14,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import Counting
 from reluctant.verification.points import PointGroup, crease_points, random_group
 
@@ -36,6 +36,11 @@ class Precision:
     near: FloatArray
     growth: FloatArray
     centre: FloatArray | float = 0.0
+
+    @property
+    def rounding(self) -> float:
+        """Size of the roundings inside the target, of the sums it adds up."""
+        return DOUBLE.rounding
 
     def at(self, rows: FloatArray) -> FloatArray:
         """Standard deviations (n, m) of answers there, for a comparison: rather too large."""
@@ -61,6 +66,11 @@ class CarriedPrecision(Precision):
     network: ReLUNetwork | None = None
     factor: FloatArray | float = 0.0
 
+    @property
+    def rounding(self) -> float:
+        """Size of the roundings inside the target, of the sums it adds up."""
+        return max(float(np.max(self.factor)), DOUBLE.rounding)
+
     def at(self, rows: FloatArray) -> FloatArray:
         """Standard deviations (n, m) of answers there."""
         return np.hypot(super().at(rows), self._carried(rows))
@@ -83,12 +93,15 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
     unless it is so little off that roundings turn it on.
     """
     turned_on = 2.0**-20  # of the size of roundings: eight of float32
-    values, variances = {0: rows}, {0: (rows**2).mean(axis=1, keepdims=True) * np.ones(network.dim)}
+    values, variances = {0: rows}, {0: np.einsum("nd,nd->n", rows, rows)[:, None] / network.dim}
     for k, b in enumerate(network.biases, 1):
         incoming = network.incoming(k)
         sums = np.add.reduce([values[s] @ w.T for s, w in incoming.items()]) + b
         inside = np.add.reduce(
-            [(variances[s] if s == 0 else variances[s] + values[s] ** 2) @ (w**2).T for s, w in incoming.items()]
+            [
+                variances[s] * (w**2).sum(axis=1) if s == 0 else (variances[s] + values[s] ** 2) @ (w**2).T
+                for s, w in incoming.items()
+            ]
         )
         variances[k], values[k] = inside + sums**2, sums
         if k < network.depth:

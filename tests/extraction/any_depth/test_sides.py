@@ -98,10 +98,6 @@ def with_mirrored_pair() -> ReLUNetwork:
 
 
 def test_a_mirrored_pair_below_another_layer_is_recovered():
-    """`DepthThree` cannot, and says so after a few lines; it went on to the last of them before."""
-    found = rl.extract(with_mirrored_pair(), rng=0)
-    assert found.ok
+    found = rl.extract(with_mirrored_pair(), rl.AnyDepth(), rng=0, attempts=1)
+    assert found.ok, found.evidence["failures"]
     assert found.network.widths == (6, 5, 4, 1)
-    _, other, last = found.evidence["attempts"].entries
-    assert (other.method, other.stage, last.method) == ("DepthThree", "signs", "AnyDepth")
-    assert other.rows < last.rows / 2

@@ -45,6 +45,7 @@ def test_absolute_noise_is_left_behind_from_afar(name: str, seed: int) -> None:
     assert result.queries <= 4 * true.parameters + 370  # verification asks a small network more than its share
 
 
+@pytest.mark.slow
 def test_float32_rounded_to_decimals() -> None:
     computed, true = in_float32(planted((12, 8, 1), 2))
     target = rounded(computed, 3)
@@ -90,3 +91,22 @@ def test_a_target_without_creases_and_float16_are_named() -> None:
 def test_settings_are_checked() -> None:
     with pytest.raises(rl.ReluctantError):
         rl.FewDigits(lines=0)
+
+
+def test_one_neuron_is_recovered_though_half_of_the_lines_have_no_noise() -> None:
+    target, true = in_float32(planted((17, 1, 2), 3, bias=0.0))
+    result = rl.extract(rl.open_oracle(target, dim=17), rng=0, attempts=1)
+    assert result.ok
+    assert result.network is not None
+    assert result.network.widths == (17, 1, 2)
+    assert error(result.network, true) <= own_error(target, true)
+
+
+def test_weights_below_the_noise_of_a_large_constant_are_found_far_out() -> None:
+    planned = planted((10, 6, 1), 4, bias=0.5)
+    constant = [planned.biases[0], planned.biases[1] + 300.0]
+    target, _ = in_float32(rl.ReLUNetwork(planned.weights, constant))
+    result = rl.extract(rl.open_oracle(target, dim=10), rng=0, attempts=1)
+    assert result.ok
+    far = {group.name: group.rms for group in result.evidence["precision"].groups}
+    assert far["random, scale 100"] < 2

@@ -90,14 +90,6 @@ def test_digits_lost_towards_the_walls_are_no_noise_to_work_with() -> None:
         look_inside(oracle, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("decimals", [4, 6])
-def test_rounded_probabilities_are_refused_soon(decimals: int, seed: int) -> None:
-    plain = rl.open_oracle(small_biases(CLASSES, seed))
-    result = rl.extract(rl.open_oracle(rl.defend(plain, "softmax", f"decimals={decimals}"), link="softmax"), rng=seed)
-    assert result.outcome is rl.Outcome.LOW_PRECISION
-    assert result.queries < 500
-
-
 def test_steps_are_told_from_digits(seed: int) -> None:
     rng, network = np.random.default_rng(seed), small_biases(CLASSES, seed)
     plain = rl.open_oracle(network)

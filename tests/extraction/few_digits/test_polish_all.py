@@ -12,7 +12,14 @@ from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
-from reluctant.extraction.few_digits.joint_fit import JointFit, Layout, Linearised, ask_anywhere, polish_all, turned_fit
+from reluctant.extraction.few_digits.arrow import Layout
+from reluctant.extraction.few_digits.joint_fit import (
+    JointFit,
+    Linearised,
+    ask_anywhere,
+    polish_all,
+    turned_fit,
+)
 from reluctant.extraction.few_digits.noisy_extension import extend
 from reluctant.extraction.few_digits.view import look_from
 from reluctant.testing import planted
@@ -27,7 +34,7 @@ def start(outputs: int, seed: int) -> tuple[JointFit, rl.ReLUNetwork, float]:
     view = look_from(rl.open_oracle(target, dim=true.dim), 1.0, rng)
     view, known = rl.FewDigits()._subspace(view, rng)
     extension = extend(view, known.framed, rng)
-    random = ask_anywhere(view, known.framed.frame, extension.directions, 4 * true.parameters, rng)
+    random = ask_anywhere(view, known.framed.frame, extension.directions, np.ones(4 * true.parameters), rng)
     fit = JointFit(known.framed.network, extension, known.points, random)
     rescaled = rl.ReLUNetwork(
         [true.weights[0], true.weights[1] / view.units[:, None]], [true.biases[0], true.biases[1] / view.units]
@@ -70,7 +77,23 @@ def test_products_with_the_jacobian_are_those_of_small_steps(outputs: int, affin
     assert np.median(np.abs(change / small - forward)) < 1e-3 * np.abs(forward).max()
 
 
-def test_many_parameters_are_polished_with_random_inputs_alone() -> None:
+@pytest.mark.parametrize(
+    ("outputs", "affine"), sweep(product([1, 3], [False, True]), fast=[(3, False), (3, True)], arguments=2)
+)
+def test_equations_of_steps_are_the_same_formed_and_multiplied(outputs: int, affine: bool, seed: int) -> None:
+    fit, *_ = start(outputs, seed)
+    fit = fit if affine else turned_fit(fit)
+    formed, multiplied = fit.equations(), replace(fit, formed=False).equations()
+    assert multiplied.arrow.couplings is None
+    rng = np.random.default_rng(seed)
+    step = (rng.standard_normal(formed.wanted[0].shape), rng.standard_normal(formed.wanted[1].shape))
+    for one, other in ((formed @ step, multiplied @ step), (formed.wanted, multiplied.wanted)):
+        for part, same in zip(one, other, strict=True):
+            np.testing.assert_allclose(part, same, atol=1e-4 * np.abs(same).max())
+    np.testing.assert_allclose(multiplied.nearly.blocks, formed.nearly.blocks, rtol=1e-3, atol=1e-3)
+
+
+def test_many_parameters_are_polished_without_forming_their_equations() -> None:
     target, true = in_float32(planted((20, 8, 1), 7, bias=0.5))
     result = rl.extract(rl.open_oracle(target, dim=20), rl.FewDigits(many_parameters=100), rng=3)
     assert result.ok

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sweeps import sweep
@@ -30,7 +32,7 @@ from reluctant.verification.precision import rounding_sizes
 SHAPES = [(8, 5, 4, 1), (20, 10, 10, 1), (12, 8, 6, 2), (64, 32, 16, 1)]
 
 
-@pytest.mark.parametrize("widths", sweep(SHAPES, fast=[(20, 10, 10, 1)]))
+@pytest.mark.parametrize("widths", sweep(SHAPES, fast=[(8, 5, 4, 1)]))
 def test_two_hidden_layers_are_recovered_to_their_own_error(widths: tuple[int, ...], seed: int) -> None:
     target, true = in_float32(planted(widths, 40 + seed, bias=0.5))
     result = rl.extract(rl.open_oracle(target, dim=widths[0]), rng=seed)
@@ -266,3 +268,30 @@ def test_trained_digits_with_two_hidden_layers() -> None:
     assert result.ok
     assert result.network is not None
     assert error(result.network, true) <= own_error(target, true)
+
+
+def test_equations_of_a_span_save_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, d, k, h = np.random.default_rng(0), 40, 4, 6
+    true = TwoLayers(
+        rng.standard_normal((h, d)) / np.sqrt(d), rng.standard_normal(h), rng.standard_normal((4, h)),
+        rng.standard_normal(4), rng.standard_normal((1, 4)), np.zeros(1),
+    )  # fmt: skip
+    span = np.linalg.qr(rng.standard_normal((d, k)))[0].T
+    inside = rng.standard_normal((4000, k)) @ span * np.sqrt(d / k)
+    y = np.concatenate([inside, rng.standard_normal((1500, d))])
+    answers = Weighed(y, true(y) + 1e-6 * rng.standard_normal((len(y), 1)), np.full((len(y), 1), 1e-6))
+    start, products, back = replace(true, w=true.w + 1e-4 * rng.standard_normal((h, d))), [0], fits._Jacobian.back
+
+    def counted(jacobian: fits._Jacobian, residual: FloatArray) -> FloatArray:
+        products[0] += 1
+        return back(jacobian, residual)
+
+    monkeypatch.setattr(fits, "MOST_DENSE", 0)
+    monkeypatch.setattr(fits._Jacobian, "back", counted)
+    counts = []
+    for known in (span, None):
+        products[0] = 0
+        found = fit_two_layers(start, answers, np.random.default_rng(1), huber=1e6, steps=4, damping=1e-7, span=known)
+        counts.append(products[0])
+        assert known is None or np.sqrt(np.mean(answers.left_by(found) ** 2)) < 1.1
+    assert counts[0] < 0.7 * counts[1], counts

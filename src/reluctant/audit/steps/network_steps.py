@@ -9,19 +9,21 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.budget import TRAINING, needed_rows
-from reluctant.audit.copies import COPY_DIRECTIONS, clipped_to, finite
+from reluctant.audit.copies import finite
 from reluctant.audit.facts import Truth
 from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.errors import ReluctantError
+from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.extraction import extract
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
+from reluctant.interface.noise import FITTED_DECIMALS
 from reluctant.learning import learn
 from reluctant.learning.student import ROWS, STEPS, rows_like, train_student
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Kind
+from reluctant.oracles import Counting, Kind, Linked
 from reluctant.results import Outcome, Result
 from reluctant.span import Span, Subspace
 from reluctant.verification.alignment import compare
@@ -36,6 +38,9 @@ FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one cou
 def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """Exact extraction with its own verification."""
     refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
+    fitted = _fitted_to_decimals(oracle, known, seed)
+    if fitted is not None:
+        return {"extraction": fitted}
     skip_where(known, *refused, missing="creases")
     found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
@@ -45,8 +50,20 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
         "extraction": found,
         **({} if wider is None else {"span": wider}),
         "needed_rows": needed_rows(oracle, known) if short else None,
-        "clipped": clipped_to(found),
+        "clipped": Measured.of(found).clipped,
     }
+
+
+def _fitted_to_decimals(oracle: Counting, known: Findings, seed: int) -> Result | None:
+    """The network behind rounded probabilities that no other step can read; None where there is none, or it failed."""
+    served, plain = known.served, known.link == "identity" and known.given.output is None and not known.noisy
+    if served is None or served.answers is not Kind.PROBABILITIES or served.decimals is None or not plain:
+        return None
+    if served.decimals < FITTED_DECIMALS or not served.deterministic:
+        return None
+    read = Counting(Linked(oracle.inner, "softmax"), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
+    found = extract(read, rng=seed)
+    return replace(found, evidence={**found.evidence, OWN_LINK: "softmax"}) if found.ok else None
 
 
 def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
@@ -57,7 +74,7 @@ def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
     """
     if span is None or not span.ok or network.depth < 2:
         return None
-    if "labels" in span.evidence and span.rank > _most_directions(network):
+    if Measured.of(span).from_labels and span.rank > _most_directions(network):
         return replace(span, outcome=Outcome.RANK_UNCLEAR)
     outside = _outside(network, span.basis)
     if not len(outside):
@@ -101,11 +118,11 @@ def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
         raise Skip("bounded-reach", domain=place)
     if known.clipped is not None:
         raise Skip("clipped-inputs", settles=False)
-    layers = None if known.extraction is None else known.extraction.evidence.get("layers")
+    layers = None if known.extraction is None else Measured.of(known.extraction).layers
     if layers is not None and not layers.mostly_straight:
         raise Skip("several-layers", **layers.to_dict())
     found = learn(oracle, rng=seed).with_log_ratios()
-    clipped = clipped_to(found)  # what bends there is no neuron of a part either
+    clipped = Measured.of(found).clipped  # what bends there is no neuron of a part either
     return {"learning": found} | ({} if clipped is None else {"clipped": clipped, "part": None})
 
 
@@ -141,8 +158,9 @@ def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
         whole=_whole(known.as_answered.health), rng=seed,
     )  # fmt: skip
     found = {"training": _student_as_seen(result, known)}
-    hurried = "training" in result.evidence and result.evidence["training"].hurried
-    return found | ({"timed_out": (*known.timed_out, "training")} if hurried and not result.ok else {})
+    training = Measured.of(result).training
+    hurried = training is not None and training.hurried and not result.ok
+    return found | ({"timed_out": (*known.timed_out, "training")} if hurried else {})
 
 
 def _whole(answered: Interface | None) -> IntegerKind | None:
@@ -154,17 +172,18 @@ def _whole(answered: Interface | None) -> IntegerKind | None:
 
 def _student_as_seen(result: Result, known: Findings) -> Result:
     """The student as other steps see the target: log-ratios behind a softmax; apart where they see no values."""
-    reads = result.evidence.get("answers")
+    measured = Measured.of(result)
+    reads = measured.answers
     as_they_are = known.link == "identity" or known.given.output is not None
-    if result.network is None or (reads == Kind.VALUES.value and as_they_are):
+    if result.network is None or (reads is Kind.VALUES and as_they_are):
         return result
-    softmax = result.evidence["link"] not in ELEMENTWISE_LINKS
-    if reads == Kind.PROBABILITIES.value and known.link not in ELEMENTWISE_LINKS and softmax:
+    softmax = measured.link not in ELEMENTWISE_LINKS
+    if reads is Kind.PROBABILITIES and known.link not in ELEMENTWISE_LINKS and softmax:
         return replace(result, network=result.network.log_ratios())
-    if reads == Kind.PROBABILITIES.value and known.link == "sigmoid":
+    if reads is Kind.PROBABILITIES and known.link == "sigmoid":
         return result
-    own = result.evidence["link"] if reads == Kind.PROBABILITIES.value else "identity"
-    return replace(result, evidence={**result.evidence, "own link": own})
+    own = measured.link if reads is Kind.PROBABILITIES else "identity"
+    return replace(result, evidence={**result.evidence, OWN_LINK: own})
 
 
 def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:

@@ -20,6 +20,7 @@ from reluctant.audit.budget import BUDGET, SECONDS
 from reluctant.audit.record import AuditRecord, LeakKind
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
+from reluctant.cli.advice import as_command
 from reluctant.cli.config import one_of
 from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
 from reluctant.cli.files import (
@@ -216,9 +217,9 @@ def _figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
     record = found.record
     if found.facts is None:
-        return [verdict_sentence(record)]
+        return [verdict_sentence(record, as_command)]
     stopped = stop_sentence(record)
-    return [verdict_sentence(record), *map(str, three_figures(record)), *([stopped] if stopped else [])]
+    return [verdict_sentence(record, as_command), *map(str, three_figures(record)), *([stopped] if stopped else [])]
 
 
 def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
@@ -325,7 +326,7 @@ def report(
     check_report_files(files)
     for each, file in files.items():
         write_report(record, file, each)
-    print(verdict_sentence(AuditRecord.load(record)))
+    print(verdict_sentence(AuditRecord.load(record), as_command))
     for file in files.values():
         print(f"Report: {file.resolve()}")
     return 0

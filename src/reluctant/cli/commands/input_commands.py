@@ -10,7 +10,7 @@ import typer
 
 import reluctant as rl
 from reluctant._files import replacement
-from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, spent
+from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, measured, spent
 from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.run_record import Record
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 @with_target_options
 def health(target: TargetArgument, options: TargetOptions) -> int:
     """Measure an interface: noise, rounding, shape, faults.
+
+    It asks some hundred rows. Exit status 1 if the answers as they are show no values of a ReLU network: labels,
+    probabilities, smooth or constant answers. The last line then says what to run next.
 
     Example: reluctant health model.onnx
     """
@@ -93,8 +96,7 @@ def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
         lines.append(f"{found.rank} of {found.subspace.dim} directions so far, not verified: there may be more.")
     if found.ok and found.subspace.invisible_share:
         lines.append(f"Margin of the rank {found.margin:.1e}, angle to the true span at most about {found.angle:.1e}.")
-    if "limits" in found.evidence:
-        lines.append(str(found.evidence["limits"]))
+    lines += map(str, filter(None, [measured(found).limits]))
     return [*lines, spent(record, written)]
 
 

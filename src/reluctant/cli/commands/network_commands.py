@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import reluctant as rl
-from reluctant.cli.advice import advise, ending, shown_network, spent
+from reluctant.cli.advice import advise, ending, measured, shown_network, spent
 from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
@@ -62,10 +62,9 @@ def extract(
 
 def _attempts(found: Result) -> list[str]:
     """What was tried in vain: method, rows, and why it failed."""
-    failures = found.evidence.get("failures", [])
-    tried = getattr(found.evidence.get("attempts"), "entries", [])
-    named = [f"{each.method}, {each.rows} rows" for each in tried]
-    return [": ".join(each) for each in zip(named, failures, strict=False)] + failures[len(named) :]
+    facts = measured(found)
+    failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
+    return [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :])
 
 
 def _layers(network: ReLUNetwork) -> str:
@@ -79,10 +78,10 @@ def _extracted_lines(found: Result, record: Record, link: str, written: Path | N
     lines = ending(found, record)
     if found.network is not None:
         lines += [*shown_network(found, link), _layers(found.network)]
-    if "inside" in found.evidence:
-        lines.append(str(Diagnosis("asked-inside", {"box": str(found.evidence["inside"])})))
-    parts = ("layers", "verification", "certificate", "limits")
-    lines += [str(found.evidence[part]) for part in parts if found.evidence.get(part)]
+    facts = measured(found)
+    if facts.inside is not None:
+        lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
+    lines += map(str, filter(None, (facts.layers, facts.verification, facts.certificate, facts.limits)))
     return [*lines, spent(record, written)]
 
 
@@ -133,7 +132,8 @@ def _learned_lines(found: Result, record: Record, link: str, written: Path | Non
     """What happened, how accurate the network is, and what could have been missed."""
     lines = ending(found, record)
     lines += shown_network(found, link)
-    lines += [str(found.evidence[part]) for part in ("accuracy", "limits", "risk") if found.evidence.get(part)]
+    facts = measured(found)
+    lines += map(str, filter(None, (facts.accuracy, facts.limits, facts.risk)))
     return [*lines, spent(record, written)]
 
 

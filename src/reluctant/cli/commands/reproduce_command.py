@@ -108,7 +108,9 @@ def _chosen(names: Sequence[str], seed: int, mnist: Path | None) -> list[str]:
     chosen = list(EXPERIMENTS) if EVERYTHING in names else list(dict.fromkeys(names))
     unknown = [name for name in chosen if name not in EXPERIMENTS]
     if unknown:
-        raise InvalidInput.about("NAME", got=", ".join(unknown), expected=f"{', '.join(EXPERIMENTS)} or all")
+        raise InvalidInput.about(
+            "NAME", got=", ".join(unknown), expected="all, or names that `reluctant reproduce list` prints"
+        )
     return chosen
 
 

@@ -6,12 +6,12 @@ open stay as a null space: those of features that were constant wherever the cre
 neuron, each seen where the other's open coefficients play no part, become one; known kinks may close open ones.
 
 Sides: with features [max(z, 0), h] a neuron of the next layer has coefficients a of max(z, 0) and t of h. A neuron j
-that is the wrong way round enters as a_j max(-z_j, 0) = a_j max(z_j, 0) - a_j z_j, so t = -Σ_j f_j a_j w_j with f_j = 1
-for those and 0 for the others, the same f for every neuron of the next layer: one least squares over all creases. Where
-a_j is open, because z_j was negative wherever the crease was seen, -f_j a_j is an unknown of its own: if it is not
-zero, j is the wrong way round. Two neurons on one crease, one to each side, enter as a_j max(z_j, 0) - b z_j with a b
-of its own for every neuron of the next layer: j is mirrored. Coefficients that stay open must only keep their neuron on
-one side where it was never seen to switch. No queries.
+that is the wrong way round enters as a_j max(-z_j, 0) = a_j max(z_j, 0) - a_j z_j. So t = -Σ_j f_j a_j w_j, with f_j =
+1 for those and 0 for the others. Every neuron of the next layer has the same f, which is one least squares over all
+creases. Where a_j is open, because z_j was negative wherever the crease was seen, -f_j a_j is an unknown of its own: if
+it is not zero, j is the wrong way round. Two neurons on one crease, one to each side, enter as a_j max(z_j, 0) - b z_j
+with a b of its own for every neuron of the next layer: j is mirrored. Coefficients that stay open must only keep their
+neuron on one side where it was never seen to switch. No queries.
 """
 
 from __future__ import annotations
@@ -110,14 +110,19 @@ class IncomingWeights:
 
 
 def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
-    """Least squares over the normal at the start and all points."""
+    """Least squares over the normal at the start and all points.
+
+    A normal is a difference of slopes over short steps, a point has all digits: where points are many they count more.
+    """
     open_rank = 1e-7  # relative; smaller singular values are open directions
+    beside_points = 0.03  # weight of the normal beside more points than there are unknowns
     at_start = known.local(crease.points[:1])
     start = at_start.features[0]
     rows = known.features(crease.points[1:]) - start
     rows /= (np.linalg.norm(rows, axis=1) + SHORT_ROW)[:, None]
-    matrix = np.concatenate([at_start.jacobian[0].T, rows])
-    right = np.concatenate([crease.normal, np.zeros(len(rows))])
+    trust = beside_points if len(rows) > len(start) else 1.0
+    matrix = np.concatenate([trust * at_start.jacobian[0].T, rows])
+    right = np.concatenate([trust * crease.normal, np.zeros(len(rows))])
     u, sizes, vt = _svd(matrix)
     rank = int((sizes > open_rank * sizes[0]).sum())
     weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])

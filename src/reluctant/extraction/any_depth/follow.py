@@ -3,8 +3,7 @@
 Walks go over the part of the crease that is already known, without queries, to its walls: hinges behind which it
 bends by one unknown number. That number is found on a short line close behind the hinge and parallel to it, short
 compared with the distance of other creases and long compared with any likely bend. It is believed when the crease
-it predicts is there, farther away. A neuron that few lines cross is looked for all over the part of its crease that
-is determined.
+it predicts is there, farther away.
 """
 
 from __future__ import annotations
@@ -379,34 +378,3 @@ def _roomiest_walls(walls: Walls, failed: IntArray, most: int) -> Walls:
     order = np.argsort(-walls.clearance())
     _, first = np.unique(walls.hinge[order], return_index=True)
     return walls.chosen(order[np.sort(first)][:most])
-
-
-def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> bool:
-    """Look at random places of the predicted crease. Cost: 32 rows."""
-    looked_at = 8
-    steps_to_places = 20  # of the walks that lead there
-    present_share = 0.7  # share of the places that show anything at all
-    place_room = 0.1  # of the distance to the next hinge
-    starts = incoming.sure_points(known, crease)
-    if not len(starts):
-        return False
-    chosen = starts[asker.rng.integers(len(starts), size=looked_at)]
-    _, places = find_walls(known, incoming, chosen, steps_to_places, asker.scale, asker.rng)
-    around = known.around(places)
-    normals = around.feature_gradients(np.broadcast_to(incoming.weights, around.features.shape))
-    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.abs(around.values / around.hinge_slopes(normals)).min(axis=1)
-    seen = asker.test(places, normals, place_room * room)
-    return bool(seen.found.sum() >= max(present_share * (~seen.constant).sum(), 1))
-
-
-def goes_straight_on(asker: Asker, crease: Crease, least: float) -> bool:
-    """Look at random places of the hyperplane through a crease; `least` share must show it. Cost: 48 rows."""
-    looked_at, room = 12, 1e-3  # of the scale
-    points = asker.scale / np.sqrt(len(crease.normal)) * asker.rng.standard_normal((looked_at, len(crease.normal)))
-    points -= np.outer((points - crease.points[0]) @ crease.normal, crease.normal)
-    normals = np.repeat(crease.normal[None], looked_at, axis=0)
-    seen = asker.test(points, normals, np.full(looked_at, room * asker.scale))
-    visible = int((~seen.constant).sum())
-    return bool(seen.found.sum() >= least * visible - 1)

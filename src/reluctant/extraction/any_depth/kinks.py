@@ -1,9 +1,9 @@
 """Kinks on lines, stored for all layers, and tests for a crease at a point.
 
 `Asker` holds the target, its noise and the sizes of things. Lines are scanned once and their kinks serve every
-layer; those that known neurons explain drop out. A neuron's crossings of the stored lines must be kinks: between
-neighbouring kinks every known feature is affine, so a change of sign there without a kink is a crossing that was
-not seen, unless the function is constant there and shows nothing. That test asks nothing.
+layer; those that known neurons explain drop out. A neuron's crossings of the stored lines must be kinks. Between
+neighbouring kinks every known feature is affine: a change of sign there is a crossing without a kink. Only a function
+that is constant there may hide one. That test asks nothing.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.any_depth.cell_test import fills_cell, straight_in_cell
+from reluctant.extraction.any_depth.cell_test import Cells, fills_cell, straight_in_cell
 from reluctant.extraction.any_depth.crease_equations import (
     Crease,
     IncomingWeights,
@@ -25,8 +25,9 @@ from reluctant.extraction.any_depth.crease_equations import (
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease, goes_straight_on, is_there
+from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
+from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -37,17 +38,18 @@ from reluctant.oracles import Counting
 class Neuron:
     """A crease that was followed, and the incoming weights it gives; `turned` is None while its side is open.
 
-    mirrored: two neurons, one to each side of it.
+    mirrored: two neurons, one to each side of it. hidden: units above hide it in part of space.
     """
 
     crease: Crease
     incoming: IncomingWeights
     turned: bool | None = None
     mirrored: bool = False
+    hidden: bool = False
 
     def again(self, other: Neuron) -> Neuron:
         """The same neuron by another crease, on the sides this one has."""
-        return replace(other, turned=self.turned, mirrored=self.mirrored)
+        return replace(other, turned=self.turned, mirrored=self.mirrored, hidden=self.hidden)
 
 
 def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease, seen_share: float) -> Neuron | None:
@@ -57,6 +59,11 @@ def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease, seen_s
     if incoming.residual < largest_residual and line_score(store, known, incoming).share() >= seen_share:
         return Neuron(crease, incoming)
     return None
+
+
+def off_at(neuron: Neuron, points: FloatArray) -> float:
+    """Distance at which most of these points lie from the hyperplane of a neuron of the first layer."""
+    return float(np.median(np.abs(neuron.incoming.values(points)))) if len(points) else np.inf
 
 
 def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neuron, least: float) -> bool:
@@ -103,8 +110,12 @@ class LayerLimits:
         repairs: how often a layer that fails is looked for again, after a look at the layers below.
         repair_lines: random lines for that look.
         reentries: how often all layers are gone through again after new lines.
+        sharp: distance of a hyperplane of the first layer from kinks it passes, relative, from which on it is measured
+            at more places.
         seen_share: share of a neuron's crossings of lines that must be kinks. Few neurons hide behind others; more
             often a crease of a deeper layer goes straight on for long.
+        hidden_share: the same of neurons that units above hide, and that were seen to go on behind others.
+        hidden_kinks: kinks that such neurons are looked for at, in a layer.
     """
 
     layers: int = 8
@@ -116,10 +127,16 @@ class LayerLimits:
     repairs: int = 2
     repair_lines: int = 4
     reentries: int = 3
+    sharp: float = 1e-11
     seen_share: float = 0.95
+    hidden_share: float = 0.25
+    hidden_kinks: int = 64
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("repairs", "reentries"))
+
+
+NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
 
 
 class LayerSearch:
@@ -129,6 +146,7 @@ class LayerSearch:
         self.asker, self.store, self.known, self.limits = asker, store, known, limits
         self.neurons: list[Neuron] = []
         self.tried: set[int] = set()
+        self.tried_again: set[int] = set()  # for neurons that show in part of space
         self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
         self.mirrored: BoolArray | None = None  # those that are active on both sides
         self.open_sides = False  # there are no sides to find: layers see more than the one before them
@@ -142,10 +160,49 @@ class LayerSearch:
                 self.store.scan_random(1)
                 self.review()
             quiet = 0 if self.try_all() else quiet + 1
-            if self.at_odds():
-                self.settle_sides(final=True)  # a mirrored neuron may be why, and then there are more to find
-        self.settle_sides(final=True)
+            if self.at_odds():  # for one that is none, or a mirrored one: then there are more to find
+                self.let_go_deeper()
+                self.settle_sides(final=True)
+        self.sharpen()
         self.let_go_deeper()
+        self.settle_sides(final=True)
+
+    def sharpen(self) -> None:
+        """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
+
+        Cost: none; for neurons of the first layer that lack digits 4 rows an input.
+        """
+        for k, neuron in enumerate(self.neurons):
+            passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
+            crease = neuron.crease.with_points(passed)
+            if not self.known.layers and off_at(neuron, passed) > self.limits.sharp * self.store.scale:
+                crease = crease.with_points(places_of(self.asker, crease, self.store.dim + 2))
+            again = self.accepted(crease, hidden=neuron.hidden)
+            if again is not None and again.incoming.open.shape[1] <= neuron.incoming.open.shape[1]:
+                self.neurons[k] = neuron.again(again)
+
+    def explains_little(self) -> bool:
+        """True if most kinks are left of those there were: neurons may be missing below."""
+        little = 0.2
+        before, after = self.store.unexplained(self.known).sum(), self.unexplained().sum()
+        return bool(before - after <= little * before)
+
+    def find_hidden(self) -> int:
+        """Look for neurons that show in part of space alone: they go on behind those known; the number found."""
+        fewest, before = 2, len(self.neurons)
+        if len(self.cells().so_far.layers) == len(self.known.layers) or before < fewest:
+            return 0
+        kinks = self.store.kinks
+        usable = self.unexplained() & (kinks.width > NARROWEST * kinks.unit)
+        usable[list(self.tried_again)] = False
+        which = np.flatnonzero(usable)
+        which = which[np.argsort(-(kinks.width / kinks.unit)[which])][: self.limits.hidden_kinks]
+        self.tried_again.update(which.tolist())
+        for kink in which[straight_in_cell(self.asker, self.store, self.cells(near=True), which)]:
+            if self.unexplained()[kink]:
+                self.store.measure(np.array([kink]))
+                self.try_kink(int(kink), hidden=True)
+        return len(self.neurons) - before
 
     def patience(self) -> int:
         """How many times as many lines are worth it: more where most lines do not show hyperplanes that they cross."""
@@ -159,7 +216,7 @@ class LayerSearch:
         """Neurons that were found before features changed: followed on where that opened something."""
         for neuron in neurons:
             followed = follow_crease(self.asker, self.known, neuron.crease)
-            again = None if followed is None else self.accepted(followed)
+            again = None if followed is None else self.accepted(followed, hidden=neuron.hidden)
             if again is not None:
                 self.add(neuron.again(again))
                 self.settle_sides()
@@ -199,7 +256,7 @@ class LayerSearch:
         while fruitless < self.limits.fruitless and len(batch := self.next_batch()) and not self.at_odds():
             found = len(self.neurons)
             self.tried.update(batch.tolist())
-            straight = batch[straight_in_cell(self.asker, self.store, self.known, batch)]
+            straight = batch[straight_in_cell(self.asker, self.store, self.cells(), batch)]
             if not self.known.layers:
                 self.store.measure(straight)
             self.close()
@@ -217,17 +274,20 @@ class LayerSearch:
     def review(self) -> None:
         """Let go of neurons that new lines speak against."""
         least = self.limits.seen_share
-        scores = [line_score(self.store, self.known, neuron.incoming).share() for neuron in self.neurons]
+        shares = [line_score(self.store, self.known, neuron.incoming).share() for neuron in self.neurons]
+        scores = [
+            share / (self.limits.hidden_share if n.hidden else least)
+            for n, share in zip(self.neurons, shares, strict=True)
+        ]
         most = max(scores, default=0.0)  # one stays
-        self.neurons = [n for n, score in zip(self.neurons, scores, strict=True) if score >= min(least, most)]
+        self.neurons = [n for n, score in zip(self.neurons, scores, strict=True) if score >= min(1.0, most)]
 
     def next_batch(self) -> IntArray:
         """All kinks of a line for the first layer; then some at a time, the cheapest and roomiest first."""
         together = 16
-        narrowest_start = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
         farthest_start = 16.0  # in units of the scale: no walk starts farther out
         kinks = self.store.kinks
-        usable = self.unexplained() & (kinks.width > narrowest_start * kinks.unit)
+        usable = self.unexplained() & (kinks.width > NARROWEST * kinks.unit)
         usable &= (kinks.unit < farthest_start * self.store.scale) | (not self.known.layers)
         usable[list(self.tried)] = False
         which = np.flatnonzero(usable)
@@ -245,20 +305,39 @@ class LayerSearch:
             rest &= ~passes_kinks(self.store, self.known, neuron.incoming)
         return rest
 
-    def try_kink(self, kink: int) -> None:
+    def try_kink(self, kink: int, *, hidden: bool = False) -> None:
         """Follow the crease of a kink; keep it if it is a neuron of this layer."""
-        normal = self.store.normal(kink)
-        if normal is None or not fills_cell(self.asker, self.known, self.store.kinks.point[kink], normal[0]):
+        normal, cells = self.store.normal(kink), self.cells(near=hidden)
+        if normal is None or not fills_cell(self.asker, cells, self.store.kinks.point[kink], normal[0]):
             return
         self.count_one()
         start = Crease(self.store.kinks.point[kink][None], *normal)
         crease = None if self.is_part(start) else follow_crease(self.asker, self.known, start)
         if crease is None:
             return
-        neuron = self.accepted(crease)
-        if neuron is not None and is_confirmed(self.asker, self.store, self.known, neuron, self.limits.seen_share):
+        neuron = self.accepted(crease, hidden=hidden)
+        if neuron is not None and (self.goes_on(neuron) if hidden else self.is_confirmed(neuron)):
             self.add(neuron)
             self.settle_sides()
+
+    def is_confirmed(self, neuron: Neuron) -> bool:
+        """True if stored lines or places that are asked show it often enough."""
+        return is_confirmed(self.asker, self.store, self.known, neuron, self.limits.seen_share)
+
+    def goes_on(self, neuron: Neuron) -> bool:
+        """True if several lines show it, and no other neuron of this layer ends it."""
+        fewest_hits = 3
+        hits = line_score(self.store, self.known, neuron.incoming).hits
+        so_far = self.cells(besides=neuron).so_far
+        return hits >= fewest_hits and not ends_at(self.asker, self.known, neuron.crease, neuron.incoming, so_far)
+
+    def cells(self, besides: Neuron | None = None, *, near: bool = False) -> Cells:
+        """The cells of the layers below, and the neurons that are known well, but one."""
+        sure = [neuron.incoming for neuron in self.neurons if neuron.incoming.closed and neuron is not besides]
+        if not sure:
+            return Cells(self.known, self.known, near)
+        rows, biases = np.array([each.weights for each in sure]), np.array([each.bias for each in sure])
+        return Cells(self.known, self.known.extended(Layer.of(rows, biases)), near)
 
     def count_one(self) -> None:
         """One crease more is followed; too many of them are a sign that layers are too many, or too wide."""
@@ -273,7 +352,7 @@ class LayerSearch:
         incoming = solve_crease(self.known, start)
         for k, neuron in enumerate(self.neurons):
             if not neuron.incoming.closed and same_neuron(neuron.incoming, incoming):
-                both = self.accepted(joined_creases(neuron.crease, start))
+                both = self.accepted(joined_creases(neuron.crease, start), hidden=neuron.hidden)
                 if both is not None:
                     self.neurons[k] = neuron.again(both)
                     return True
@@ -283,7 +362,7 @@ class LayerSearch:
         """Add a neuron, or what was seen of it to one that is there already."""
         for k, other in enumerate(self.neurons):
             if same_neuron(other.incoming, neuron.incoming):
-                both = self.accepted(joined_creases(other.crease, neuron.crease))
+                both = self.accepted(joined_creases(other.crease, neuron.crease), hidden=other.hidden)
                 if both is not None:
                     self.neurons[k] = other.again(both)
                 return
@@ -296,7 +375,7 @@ class LayerSearch:
         for k in open_:
             neuron = self.neurons[k]
             crease = close_from_kinks(self.known, neuron.crease, neuron.incoming, points)
-            closed = None if crease is None else self.accepted(crease)
+            closed = None if crease is None else self.accepted(crease, hidden=neuron.hidden)
             if closed is not None:
                 self.neurons[k] = neuron.again(closed)
 
@@ -321,7 +400,7 @@ class LayerSearch:
         """Solve all creases in the features as they are now."""
         before, self.neurons = self.neurons, []
         for neuron in before:
-            again = self.accepted(neuron.crease)
+            again = self.accepted(neuron.crease, hidden=neuron.hidden)
             if again is not None:
                 self.add(again)
 
@@ -381,7 +460,12 @@ class LayerSearch:
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
         for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
-            if neuron.incoming.closed if self.known.layers else hits[id(neuron)] >= on_most:
+            if self.known.layers and neuron.incoming.closed:
+                so_far = self.cells(besides=neuron).so_far
+                if ends_at(self.asker, self.known, neuron.crease, neuron.incoming, so_far):
+                    self.neurons = [other for other in self.neurons if other is not neuron]
+                continue
+            if not self.known.layers and hits[id(neuron)] >= on_most:
                 continue
             surer = [n for n in self.neurons if n.incoming.closed and hits[id(n)] > hits[id(neuron)]]
             if surer and self.bends_at(surer, neuron):
@@ -399,9 +483,11 @@ class LayerSearch:
         neurons = self.neurons if neurons is None else neurons
         return as_layer(neurons, self.known.features(np.concatenate(points)))
 
-    def accepted(self, crease: Crease) -> Neuron | None:
+    def accepted(self, crease: Crease, *, hidden: bool = False) -> Neuron | None:
         """The neuron of a crease, as far as is known."""
-        return accepted_neuron(self.store, self.known, crease, self.limits.seen_share)
+        least = self.limits.hidden_share if hidden else self.limits.seen_share
+        found = accepted_neuron(self.store, self.known, crease, least)
+        return None if found is None else replace(found, hidden=hidden)
 
 
 class Ladder:
@@ -428,6 +514,8 @@ class Ladder:
             search = LayerSearch(self.asker, self.store, self.known(), self.limits)
             with self.oracle.stage(f"layer {number}"):
                 search.run()
+                if search.explains_little() and self.find_hidden():
+                    continue
                 if not search.complete:
                     misplaced, hopeful = search.misplaced(), repairs < self.limits.repairs
                     if (misplaced or not search.neurons or number == 2) and hopeful and self.repair(search):
@@ -435,8 +523,10 @@ class Ladder:
                         continue
                     if search.leave_sides_open():
                         search.run()
-                    if not search.complete and not search.carry_on():
-                        raise _layer_failure(number, search)
+                    if not search.complete:
+                        if not search.carry_on():
+                            raise _layer_failure(number, search)
+                        search.run()  # neurons at odds have ended it before
             self.push(search)
             if is_last(self.known()):
                 return
@@ -459,6 +549,14 @@ class Ladder:
             return True
         self.store.scan_random(self.limits.repair_lines)
         return self.reenter()
+
+    def find_hidden(self) -> bool:
+        """Look for neurons that show in part of space alone, from the lowest layer up; those above begin again."""
+        for number, search in enumerate(self.searches):
+            if search.known.sided and search.find_hidden():
+                self.searches = self.searches[: number + 1]
+                return True
+        return False
 
     def look_again(self) -> None:
         """After new lines: what they speak against is dropped, what they close is closed, new creases are followed."""

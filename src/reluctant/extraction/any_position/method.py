@@ -1,9 +1,9 @@
 """`AnyPosition`: one hidden layer without general position: parallel neurons, narrow ridges, clusters.
 
 `DepthTwo` reads a few lines and goes on in directions that all neurons share; neurons that its line does not show apart
-spoil it. Here a line goes through a point that the network so far does not explain, the hyperplane of every new crease
-on it is followed to its last digit, and the output weights are fitted anew, until nothing is left to explain. It costs
-several times as much. `learn` does the same towards an accuracy.
+spoil it. Here a line goes through a point that the network so far does not explain. The method follows the
+hyperplane of every new crease on it to its last digit, and fits the output weights anew, until nothing is left to
+explain. It costs several times as much. `learn` does the same towards an accuracy.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from reluctant.extraction.deep_few_digits.two_layers import (
 )
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
+from reluctant.geometry.lines import whole_space
 from reluctant.numerics import FloatArray
 from reluctant.verification.precision import rounding_sizes
 
@@ -106,6 +107,12 @@ class FittedFrame:
         y, f, rows = asked.in_frame(self.frame)
         return Weighed(y, f, self.noise.at(asked, self.network, y, rows))
 
+    def of_inputs(self) -> FittedFrame:
+        """The same with inputs themselves as coordinates."""
+        w = self.network.w @ self.frame.basis
+        network = replace(self.network, w=w, b=self.network.b - w @ self.frame.origin)
+        return replace(self, frame=whole_space(len(self.frame.origin)), network=network)
+
 
 FIT_ROUNDS = 12
 MOST_PRODUCTS = 4e6  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
@@ -180,6 +187,13 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
     if chi < FIT_CHI:
         return _without_idle(asked, fitted, len(rows))
     raise StageFailed("frame", "answers are not explained", number=chi, limit=FIT_CHI)
+
+
+def settled_fit(asked: Asked, fitted: FittedFrame) -> FittedFrame:
+    """Fitted to all answers in the frame: whatever is wrong there would be in all directions."""
+    answers = fitted.answers(asked)
+    network = fit_two_layers(fitted.network, answers, asked.rng, huber=ROBUST, steps=10, damping=1e-7, gain=1e-4)
+    return replace(fitted, network=network)
 
 
 def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> TwoLayers:

@@ -13,9 +13,10 @@ import numpy as np
 
 from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, SmallFrame, find_first_layer
-from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame
+from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame, settled_fit
+from reluctant.extraction.deep_few_digits.last_fit import fit_everywhere, fit_nearby
 from reluctant.extraction.deep_few_digits.orthant import Orthant
-from reluctant.extraction.deep_few_digits.other_directions import extend_to_all, fit_everywhere, fit_nearby
+from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
 from reluctant.extraction.few_digits.method import choose_distance
 from reluctant.extraction.few_digits.view import View, look_from
@@ -98,7 +99,8 @@ class FewDigitsDeep(Method):
             except StageFailed:
                 if quiet > self.quiet:
                     raise
-        return fit_everywhere(asked, extend_to_all(asked, fitted), self.random_share)
+        everywhere = extend_to_all(asked, settled_fit(asked, fitted))
+        return fit_everywhere(asked, everywhere, self.random_share, fitted.frame.span())
 
 
 def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:

@@ -1,85 +1,92 @@
-"""Weights of the first layer in the directions outside the frame, one direction at a time, and the fit in all of them.
+"""Weights of the first layer in the directions outside the frame, many directions at a time.
 
 A step from a base point of the frame along a new direction changes the values of the first layer by its weights
-there, and answers by their sensitivities. Steps end before the nearest crease. Then everything is fitted to random
-inputs; answers of the check join the fit until none is a surprise.
+there, and answers by their sensitivities. Steps end before the nearest crease.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.deep_few_digits.answer_store import Asked
-from reluctant.extraction.deep_few_digits.frame_fit import (
-    SURPRISE,
-    CarriedNoise,
-    FittedFrame,
-    across_creases,
-    random_coordinates,
-)
-from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers
+from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, random_coordinates
+from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
 from reluctant.extraction.method import StageFailed
-from reluctant.geometry import Frame
-from reluctant.numerics import FloatArray
+from reluctant.geometry.lines import IntArray
+from reluctant.numerics import DOUBLE, FloatArray
 
 DIRECTIONS_AT_ONCE = 32
 DIRECTION_CHI = 30.0  # of the worst direction: 2 when right, hundreds when base points are wrong
 STEPS_SHORTER = (1.0, 0.25, 0.06)  # in directions that are not explained
-LAST_CHI = 2.0
-CHECK_RMS = 2.0
+STEP_SHARE, STEP_SPARE = 1.25, 6  # steps in a direction, for each neuron; and more
 
 
 def extend_to_all(asked: Asked, fitted: FittedFrame) -> FittedFrame:
-    """Weights of the first layer in all directions. Cost: 1.5 h + 6 rows a direction."""
+    """Weights of the first layer in all directions, as a function of inputs. Cost: 1.25 h + 6 rows a direction."""
     frame, network, k, d = fitted.frame, fitted.network, len(fitted.frame.basis), asked.view.dim
     if k == d:
-        return fitted
+        return fitted.of_inputs()
     directions = frame.new_directions(d - k, asked.rng)
     with asked.view.oracle.stage("extension"):
-        y, steps = _base_points(asked, fitted)
-        rows, columns, chi = frame.points(y), np.zeros((len(network.b), d - k)), np.full(d - k, np.inf)
-        sd = fitted.noise.at(asked, network, y, rows)
+        short = _base_steps(asked, fitted)
+        columns, chi = np.zeros((d - k, len(network.b))), np.full(d - k, np.inf)
         for shorter in STEPS_SHORTER:  # some direction may have a large weight, and steps that cross creases
-            open_ = np.flatnonzero(~(chi < DIRECTION_CHI))
-            if not len(open_):
-                break
-            for some in np.split(open_, range(DIRECTIONS_AT_ONCE, len(open_), DIRECTIONS_AT_ONCE)):
-                moves = (shorter * steps)[:, None] * directions[some, None]
-                f = asked.ask((rows + moves).reshape(-1, d))[0].reshape(len(some), len(y), -1)
-                for i, direction in enumerate(some):
-                    columns[:, direction], chi[direction] = _column(network, y, shorter * steps, f[i], sd)
-    if not chi.max() < DIRECTION_CHI:
-        raise StageFailed("extension", "steps are not explained", number=float(chi.max()), limit=DIRECTION_CHI)
-    everywhere = replace(network, w=np.column_stack([network.w, columns]))
-    return FittedFrame(frame.extended(directions), everywhere, fitted.noise)
+            for some in _blocks(np.flatnonzero(~(chi < DIRECTION_CHI))):
+                columns[some], chi[some] = _measured(asked, fitted, short.times(shorter), directions[some])
+        if not chi.max() < DIRECTION_CHI:
+            raise StageFailed("extension", "steps are not explained", number=float(chi.max()), limit=DIRECTION_CHI)
+    everywhere = replace(network, w=np.column_stack([network.w, columns.T]))
+    return FittedFrame(frame.extended(directions), everywhere, fitted.noise).of_inputs()
 
 
-def _base_points(asked: Asked, fitted: FittedFrame) -> tuple[FloatArray, FloatArray]:
-    """Points of the frame from which steps tell all weights, and the steps: sensitive, and far from creases."""
+def _blocks(directions: IntArray) -> list[IntArray]:
+    return [
+        part
+        for part in np.split(directions, range(DIRECTIONS_AT_ONCE, len(directions), DIRECTIONS_AT_ONCE))
+        if len(part)
+    ]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Points (n, k) of the frame, how far steps from them go (n,), and the noise (n, m) of answers at their ends."""
+
+    y: FloatArray
+    far: FloatArray
+    sd: FloatArray
+
+    def times(self, shorter: float) -> _Steps:
+        """Steps so many times as long."""
+        return replace(self, far=shorter * self.far)
+
+
+def _base_steps(asked: Asked, fitted: FittedFrame) -> _Steps:
+    """Steps from points of the frame that tell all weights: sensitive, and far from creases."""
     drawn, pool, explained = 6000, 3000, 6.0
     network, rng = fitted.network, asked.rng
-    h, k, wanted = len(network.b), len(fitted.frame.basis), int(np.ceil(1.5 * len(network.b))) + 6
+    h, k, wanted = len(network.b), len(fitted.frame.basis), int(np.ceil(STEP_SHARE * len(network.b))) + STEP_SPARE
     y = random_coordinates(asked, fitted.frame, drawn)
     z, z2 = network.states(y)
     slopes, room = network.sensitivities(z, z2), _room(network, z, z2)
     rows = fitted.frame.points(y)
     steps = 0.35 * room * np.sqrt(k)
-    sd = fitted.noise.at(asked, network, y, rows).max(axis=1)
+    sd = fitted.noise.at(asked, network, y, rows)
+    largest = sd.max(axis=1)
     chosen: list[int] = []
     while len(chosen) < wanted:
-        along = np.einsum("nmh,m->nh", slopes * (steps / sd)[:, None, None], rng.standard_normal(len(network.e)))
+        along = np.einsum("nmh,m->nh", slopes * (steps / largest)[:, None, None], rng.standard_normal(len(network.e)))
         best = np.setdiff1d(np.argsort(-np.linalg.norm(along, axis=1))[:pool], chosen)
         order = scipy.linalg.qr(along[best].T, mode="economic", pivoting=True)[2]
         chosen += list(best[order[: min(h, wanted - len(chosen))]])
     f, _ = asked.ask(rows[chosen])
-    right = np.abs((f - network(y[chosen])) / sd[chosen, None]).max(axis=1) < explained
+    right = np.abs((f - network(y[chosen])) / largest[chosen, None]).max(axis=1) < explained
     kept = np.array(chosen)[right]
     if len(kept) < h:
         raise StageFailed("extension", "base points are not explained", number=len(kept), limit=h)
-    return y[kept], steps[kept] * rng.choice([-1.0, 1.0], len(kept))
+    return _Steps(y[kept], steps[kept] * rng.choice([-1.0, 1.0], len(kept)), sd[kept])
 
 
 def _room(network: TwoLayers, z: FloatArray, z2: FloatArray) -> FloatArray:
@@ -93,110 +100,69 @@ def _room(network: TwoLayers, z: FloatArray, z2: FloatArray) -> FloatArray:
     return np.asarray(room)
 
 
-def _column(
-    network: TwoLayers, y: FloatArray, steps: FloatArray, f: FloatArray, sd: FloatArray
-) -> tuple[FloatArray, float]:
-    """Weights (h,) in one direction and what they leave: a robust solution, then with the states that steps reach."""
-    rounds, close, closer = 6, 3.0, 5.0
-    z0, z20 = network.states(y)
-    base, weight = network(y), 1 / sd.ravel()
-    matrix = (network.sensitivities(z0, z20) * steps[:, None, None]).reshape(-1, len(network.b)) * weight[:, None]
-    right = (f - base).ravel() * weight
-    share: FloatArray = np.ones(len(right))
-    w: FloatArray = np.zeros(len(network.b))
-    for _ in range(rounds):
-        w = np.asarray(np.linalg.lstsq(matrix * share[:, None], right * share, rcond=1e-9)[0], dtype=np.float64)
-        left = np.abs(matrix @ w - right)
-        share = np.sqrt(np.minimum(1.0, close * max(1.0, 1.5 * np.median(left)) / np.maximum(left, 1e-9)))
-    chi = np.inf
-    for _ in range(rounds):
-        z = z0 + steps[:, None] * w
+def _measured(
+    asked: Asked, fitted: FittedFrame, steps: _Steps, directions: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weights (D, h) in these directions (D, d), and what they leave (D,)."""
+    rows = fitted.frame.points(steps.y) + steps.far[:, None] * directions[:, None]
+    answers = asked.ask(rows.reshape(-1, asked.view.dim))[0]
+    columns = _Columns(fitted.network, steps, answers.reshape(len(directions), len(steps.far), -1))
+    return columns.settled(columns.first())
+
+
+class _Columns:
+    """Weights of the first layer in several directions at once, from answers (D, n, m) at the ends of steps."""
+
+    def __init__(self, network: TwoLayers, steps: _Steps, f: FloatArray) -> None:
+        self.network, self.f, self.weight = network, f, 1 / steps.sd
+        self.z, self.far = network.states(steps.y)[0], steps.far[:, None]
+
+    def first(self) -> FloatArray:
+        """A robust solution as if no step crossed a crease."""
+        rounds, close = 6, 3.0
+        nothing = np.zeros((1, len(self.network.b)))
+        left, slopes = self._linearised(nothing)
+        share, w = np.ones_like(left), nothing
+        for _ in range(rounds):
+            w = self._solved(slopes, left, share)
+            sizes = np.abs(left - np.einsum("dnmh,dh->dnm", np.broadcast_to(slopes, (len(left), *slopes.shape[1:])), w))
+            usual = np.maximum(1.0, 1.5 * np.median(sizes, axis=(1, 2), keepdims=True))
+            share = np.sqrt(np.minimum(1.0, close * usual / np.maximum(sizes, 1e-9)))
+        return w
+
+    def settled(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gauss–Newton with the states that steps reach, and the root mean square it leaves."""
+        rounds, closer, small = 6, 5.0, 1e-7
+        for _ in range(rounds):
+            left, slopes = self._linearised(w)
+            change = self._solved(slopes, left, np.sqrt(np.minimum(1.0, closer / np.maximum(np.abs(left), 1e-9))))
+            w = w + change
+            if np.abs(change).max() < small * np.abs(w).max():
+                break
+        left = self._linearised(w)[0]
+        return w, np.sqrt(np.mean(left**2, axis=(1, 2)))
+
+    def _linearised(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What weights (D, h) leave (D, n, m), and slopes (D, n, m, h) by them, both over the noise."""
+        network = self.network
+        z = self.z + self.far * w[:, None]
         hidden = np.maximum(z, 0)
         z2 = hidden @ network.v.T + network.c
         reached = np.maximum(z2, 0) @ network.a.T + network.e
         if network.s is not None:
             reached += hidden @ network.s.T
-        matrix = (network.sensitivities(z, z2) * steps[:, None, None]).reshape(-1, len(w)) * weight[:, None]
-        left = (f - reached).ravel() * weight
-        chi = float(np.sqrt(np.mean(left**2)))
-        share = np.sqrt(np.minimum(1.0, closer / np.maximum(np.abs(left), 1e-9)))
-        change = np.linalg.lstsq(matrix * share[:, None], left * share, rcond=1e-9)[0]
-        w = w + change
-        if np.abs(change).max() < 1e-7 * np.abs(w).max():
-            break
-    return w, chi
+        shape = (*z.shape[:2], network.outputs, z.shape[2])
+        slopes = network.sensitivities(z.reshape(-1, z.shape[2]), z2.reshape(-1, z2.shape[2])).reshape(shape)
+        return (self.f - reached) * self.weight, slopes * (self.far * self.weight)[:, :, None]
 
-
-LAST_ROUNDS = 6
-CHECK_SHARE, FEWEST_CHECKED, MOST_CHECKED = 0.25, 120, 600  # points across the creases of a layer, for a parameter
-
-
-def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float) -> FittedFrame:
-    """All parameters, all directions. Cost: `share` rows a parameter, and up to 2400 for each check."""
-    frame, rng = fitted.frame, asked.rng
-    share_kept = 4.5 if asked.outputs == 1 else 9.0  # answers for a parameter: outputs of one row tell much the same
-    n = int(share * fitted.network.parameters / asked.answers_a_row) + 200
-    with asked.view.oracle.stage("last fit"):
-        asked.ask(asked.view.sample(rng, n) * np.exp(0.4 * rng.standard_normal((n, 1))))
-    must, chi = n, np.inf
-    for turn in range(LAST_ROUNDS):
-        rows, f = asked.everything()
-        most = max(int(share_kept * fitted.network.parameters / asked.answers_a_row), 4000)
-        if len(rows) > most:
-            older = rng.permutation(len(rows) - must)[: max(most - must, 0)]
-            kept = np.sort(np.concatenate([older, np.arange(len(rows) - must, len(rows))]))
-            rows, f = rows[kept], f[kept]
-        y = (rows - frame.origin) @ frame.basis.T
-        answers = Weighed(y, f, fitted.noise.at(asked, fitted.network, y, rows))
-        enough = 0.0 if turn else 3.0  # answers that were a surprise place their crease, if they may pull
-        network = fit_two_layers(fitted.network, answers, rng, huber=1e3, steps=15, damping=1e-5, enough=enough)
-        network = fit_two_layers(network, answers, rng, huber=30.0, steps=10, damping=1e-7)
-        fitted = replace(fitted, network=network)
-        chi = float(np.sqrt(np.mean(answers.left_by(network) ** 2)))
-        groups = _fresh_groups(asked, fitted)
-        if all(np.sqrt(np.mean(group**2)) < CHECK_RMS and np.abs(group).max() < SURPRISE for group in groups):
-            return replace(fitted, noise=fitted.noise.times(float(np.sqrt(np.mean(np.concatenate(groups) ** 2)))))
-        must += sum(map(len, groups))
-    if not chi < LAST_CHI:
-        raise StageFailed("last fit", "answers are not explained", number=chi, limit=LAST_CHI)
-    return fitted
-
-
-def _fresh_groups(asked: Asked, fitted: FittedFrame) -> list[FloatArray]:
-    """What fresh answers at four scales and across creases leave (n, m), in deviations; they join the others."""
-    frame, rng = fitted.frame, asked.rng
-    count = int(np.clip(CHECK_SHARE * fitted.network.parameters / asked.answers_a_row, FEWEST_CHECKED, MOST_CHECKED))
-    places = [scale * asked.view.sample(rng, count // 2) for scale in (0.5, 1.0, 2.0, 30.0)]
-    for layer in (0, 1):
-        scales = rng.choice([1.0, 1.0, 3.0, 30.0], (count, 1))
-        y = (scales * asked.view.sample(rng, count) - frame.origin) @ frame.basis.T
-        places.append(frame.points(across_creases(asked, fitted.network, y, layer)))
-    groups = []
-    with asked.view.oracle.stage("last fit"):
-        for rows, answers in map(asked.fresh, places):
-            asked.keep(rows, answers)
-            y = (rows - frame.origin) @ frame.basis.T
-            sd = fitted.noise.at(asked, fitted.network, y, rows)
-            groups.append((answers / asked.unit - fitted.network(y)) / sd)
-    return groups
-
-
-CLOSER_SCALE = 10.0  # from one scale to the next, on the way to the scale of use
-
-
-def fit_nearby(asked: Asked, network: TwoLayers, scale: float, share: float) -> FittedFrame:
-    """All parameters at smaller and smaller scales down to that of use. Cost: 0.3 rows a parameter at each scale.
-
-    Seen from afar biases are small; one step all the way would start with too many neurons in the wrong state.
-    """
-    rng, dim = asked.rng, asked.view.dim
-    frame = Frame(np.zeros(dim), np.eye(dim))
-    n = int(0.3 * network.parameters / asked.answers_a_row) + 200
-    while scale > 1:
-        with asked.view.oracle.stage("nearby"):
-            asked.ask(scale * asked.view.sample(rng, n))
-        rows, f = asked.everything()
-        answers = Weighed(rows, f, CarriedNoise().at(asked, network, rows, rows))
-        network = fit_two_layers(network, answers, rng, huber=1e3, steps=12, damping=1e-8, enough=2.0)
-        scale /= CLOSER_SCALE
-    return fit_everywhere(asked, FittedFrame(frame, network, CarriedNoise()), share)
+    def _solved(self, slopes: FloatArray, left: FloatArray, share: FloatArray) -> FloatArray:
+        """Least-squares steps (D, h), each equation with its share."""
+        ridge = 1e-12  # of columns of norm one
+        d, h = len(left), slopes.shape[3]
+        columns = (slopes * share[:, :, :, None]).reshape(d, -1, h)
+        across = np.swapaxes(columns, 1, 2)
+        normal, wanted = across @ columns, across @ (left * share).reshape(d, -1, 1)
+        scale = 1 / np.sqrt(np.maximum(np.diagonal(normal, axis1=1, axis2=2), DOUBLE.tiny))
+        normal = normal * scale[:, :, None] * scale[:, None]
+        normal[:, np.arange(h), np.arange(h)] = 1 + ridge
+        return np.asarray(scale * np.linalg.solve(normal, scale[:, :, None] * wanted)[:, :, 0])

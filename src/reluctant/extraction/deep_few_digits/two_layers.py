@@ -135,17 +135,19 @@ def fit_two_layers(
     damping: float,
     enough: float = 0.0,
     gain: float = 4e-3,
+    span: FloatArray | None = None,
 ) -> TwoLayers:
     """Damped Gauss–Newton on all parameters; answers beyond `huber` deviations pull no harder than at it.
 
     enough: root mean square, in deviations, from which on no more steps are needed. gain: of the sum of squares; a step
-    that gains less is the last.
+    that gains less is the last. span: orthonormal rows of a space that many inputs lie in, where there are many others.
     """
 
     def is_enough(before: float, after: float) -> bool:
         return after < enough**2 or after > (1 - gain) * before
 
-    fit = _Fit(answers, rng, huber)
+    nothing = np.zeros((0, network.w.shape[1]))
+    fit = _Fit(answers, rng, huber, nothing if span is None else span)
     rules = StepRules(steps, Damping(damping, least=1e-9, refused=1e-8, singular=1e-8), enough=is_enough)
     return least_squares(network.balanced(), fit.linearise, rules).state
 
@@ -153,8 +155,8 @@ def fit_two_layers(
 class _Fit:
     """The answers of a fit, and the preconditioner that steps share until one needs many iterations."""
 
-    def __init__(self, answers: Weighed, rng: np.random.Generator, huber: float) -> None:
-        self.answers, self.rng, self.huber = answers, rng, huber
+    def __init__(self, answers: Weighed, rng: np.random.Generator, huber: float, span: FloatArray) -> None:
+        self.answers, self.rng, self.huber, self.span = answers, rng, huber, span
         self.preconditioner: _Preconditioner | None = None
         self.last_size = np.inf
 
@@ -175,7 +177,9 @@ class _Fit:
 
         def solve(damping: float) -> FloatArray:
             if self.preconditioner is None:
-                self.preconditioner = _preconditioner(network, self.answers.y, jacobian.weight, damping, self.rng)
+                self.preconditioner = _preconditioner(
+                    network, self.answers.y, jacobian.weight, damping, self.span, self.rng
+                )
             return self._conjugate_gradients(jacobian, -gradient, damping, self.preconditioner)
 
         def move(step: FloatArray) -> tuple[TwoLayers, float]:
@@ -188,6 +192,9 @@ class _Fit:
         self, jacobian: _Jacobian, right: FloatArray, damping: float, preconditioner: _Preconditioner
     ) -> FloatArray:
         enough, too_many = 1e-5, 15
+        certain = (
+            0.01 * jacobian.network.parameters
+        )  # squares that are left to gain: noise itself leaves a hundred times
         few = jacobian.network.parameters <= MOST_DENSE or jacobian.network.outputs == 1
         most = 40 if few else 120  # blocks leave more to them
         ridge = damping * preconditioner.scale**2
@@ -203,7 +210,7 @@ class _Fit:
             left -= length * product
             solved = preconditioner.solve(left)
             square, before, count = float(left @ solved), square, count + 1
-            if not square >= enough * first:
+            if not square >= max(enough * first, certain):
                 break
             direction = solved + square / before * direction
         if count > too_many:
@@ -262,10 +269,11 @@ class _Preconditioner:
 
 
 def _preconditioner(
-    network: TwoLayers, y: FloatArray, weight: FloatArray, damping: float, rng: np.random.Generator
+    network: TwoLayers, y: FloatArray, weight: FloatArray, damping: float, span: FloatArray, rng: np.random.Generator
 ) -> _Preconditioner:
     least_damping, whole = 3e-6, network.parameters <= MOST_DENSE
-    wanted = _rows_wanted(network.parameters) if whole else 6 * _upper_parameters(network) + 400
+    dense = network.parameters - (0 if whole else (network.w.shape[1] - len(span)) * len(network.b))
+    wanted = _rows_wanted(dense)
     n = min(len(y), wanted)
     some = rng.permutation(len(y))[:n]
     # A few random sums of the outputs for each input: of as many rows, those of all inputs tell the most.
@@ -276,7 +284,7 @@ def _preconditioner(
     times, damping = len(y) / n, max(damping, least_damping)
     if not whole:
         parts = _derivatives(network, y[some], weight[some], signs)
-        return _by_blocks(network, y[some], parts, times, damping)
+        return _by_blocks(network, y[some], parts, times, damping, span)
     normal = np.zeros((network.parameters, network.parameters))
     for chunk in np.array_split(np.arange(n), max(1, n * sums // ROWS_AT_ONCE)):
         rows = some[chunk]
@@ -289,10 +297,6 @@ def _rows_wanted(parameters: int) -> int:
     """Rows of the Jacobian that the factored equations are made of: fewer leave out answers that tell much."""
     most, fewest, products = 16.0, 2.5, 5e10
     return int(np.clip(products / parameters**2, fewest * parameters, most * parameters)) + 400
-
-
-def _upper_parameters(network: TwoLayers) -> int:
-    return network.parameters - network.w.size
 
 
 @dataclass(frozen=True)
@@ -363,22 +367,31 @@ def _factored(normal: FloatArray, damping: float) -> tuple[Callable[[FloatArray]
     return solve, scale
 
 
-def _by_blocks(network: TwoLayers, y: FloatArray, parts: _Derivatives, times: float, damping: float) -> _Preconditioner:
-    """(Σ g gᵀ) ⊗ diag(y²) for W, a dense block for the rest."""
+def _by_blocks(
+    network: TwoLayers, y: FloatArray, parts: _Derivatives, times: float, damping: float, span: FloatArray
+) -> _Preconditioner:
+    """A dense block for the weights along the span and those of upper layers; outside it the same for every direction.
+
+    Inputs outside the span are random, or steps that are the same in every direction, so that Σ g gᵀ |y|², over the
+    directions there, is the block of each.
+    """
     h, k = network.w.shape
-    squares = (y * y).mean(axis=1)
-    by_length = (parts.first * np.sqrt(squares)[:, None, None]).reshape(-1, h).astype(np.float64)
+    inside = y @ span.T
+    outside = np.maximum((y * y).sum(axis=1) - (inside * inside).sum(axis=1), 0) / (k - len(span))
+    by_length = (parts.first * np.sqrt(outside)[:, None, None]).reshape(-1, h).astype(np.float64)
     solve_w, scale_w = _factored(times * by_length.T @ by_length, damping)
-    sizes = (parts.first.astype(np.float64) ** 2).sum(axis=(1, 2))
-    inputs = (sizes[:, None] * y**2).sum(axis=0) / (sizes * squares).sum()
-    inputs = np.maximum(inputs, 1e-3 * inputs.max())
-    solve_upper, scale_upper = _factored(times * _gram(np.concatenate(parts.upper(), axis=1)), damping)
+    columns = [_products(parts.first, inside.astype(np.float32)), *parts.upper()]
+    solve_dense, scale_dense = _factored(times * _gram(np.concatenate(columns, axis=1)), damping)
+    cut = h * len(span)
 
     def solve(right: FloatArray) -> FloatArray:
-        w = solve_w(right[: h * k].reshape(h, k)) / inputs
-        return np.concatenate([w.ravel(), solve_upper(right[h * k :])])
+        w = right[: h * k].reshape(h, k)
+        along = w @ span.T
+        dense = solve_dense(np.concatenate([along.ravel(), right[h * k :]]))
+        w = solve_w(w - along @ span) + dense[:cut].reshape(along.shape) @ span
+        return np.concatenate([w.ravel(), dense[cut:]])
 
-    scale = np.concatenate([(scale_w[:, None] * np.sqrt(inputs)).ravel(), scale_upper])
+    scale = np.concatenate([np.repeat(scale_w, k), scale_dense[cut:]])
     return _Preconditioner(solve, scale)
 
 

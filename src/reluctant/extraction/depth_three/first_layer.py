@@ -7,11 +7,16 @@ from a point of the hyperplane. Nothing of the layers above has to be known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from reluctant.extraction.depth_three.hyperplanes import FramedHyperplanes, find_hyperplanes, orient_hyperplanes
+from reluctant.extraction.depth_three.hyperplanes import (
+    FramedHyperplanes,
+    find_hyperplanes,
+    mirrored_hyperplanes,
+    orient_hyperplanes,
+)
 from reluctant.extraction.depth_three.rows import (
     NORMAL_AGREEMENT,
     ROW_STEP,
@@ -24,7 +29,7 @@ from reluctant.extraction.depth_three.rows import (
 )
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, gradients
-from reluctant.geometry.lines import IntArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
 
@@ -151,7 +156,12 @@ class RefinedRows:
 
 
 def refine_rows(
-    oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator, largest: float
+    oracle: Counting,
+    planes: FramedHyperplanes,
+    mirrored: BoolArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
+    largest: float,
 ) -> RefinedRows:
     """Measure every neuron anew. `planes` point to the active sides; an expected error above `largest` is a failure.
 
@@ -160,8 +170,8 @@ def refine_rows(
     n, k = planes.normals.shape
     with oracle.stage("refine"):
         views = view_each(oracle, planes, noise, rng)
-        places = places_of(oracle, planes, views, noise, rng)
-        if groups_are_worth_it(n, oracle.outputs, oracle.dim, k):
+        places = places_of(oracle, planes, views, mirrored, noise, rng)
+        if not mirrored.any() and groups_are_worth_it(n, oracle.outputs, oracle.dim, k):
             weights, errors = _in_groups(oracle, planes, places, noise, rng)
         else:
             weights, errors = measure_rows(oracle, planes, places, np.arange(n), noise, rng)
@@ -196,6 +206,7 @@ class FirstLayer:
 
     condition: of the weights; digits of the layers above are lost by it. sign_margins: how far from zero each
     neuron's part in the gradients is on its inactive side, relative to the other. row_errors: to be expected.
+    mirrored: numbers of the neurons of which there is another one on the other side of the hyperplane.
     """
 
     weights: FloatArray  # (n, d)
@@ -203,6 +214,21 @@ class FirstLayer:
     condition: float
     sign_margins: FloatArray  # (n,)
     row_errors: FloatArray  # (n,)
+    mirrored: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def turned(self, neuron: int) -> FirstLayer:
+        """With the other neuron of a mirrored pair in place of the one."""
+        sign = np.where(np.arange(len(self)) == neuron, -1.0, 1.0)
+        return replace(self, weights=sign[:, None] * self.weights, biases=sign * self.biases)
+
+    def with_pairs(self) -> FirstLayer:
+        """With both neurons of each mirrored pair: the others ones come last."""
+        pairs = np.concatenate([np.arange(len(self)), self.mirrored])
+        sign = np.where(np.arange(len(pairs)) < len(self), 1.0, -1.0)
+        return replace(
+            self, weights=sign[:, None] * self.weights[pairs], biases=sign * self.biases[pairs],
+            sign_margins=self.sign_margins[pairs], row_errors=self.row_errors[pairs], mirrored=self.mirrored[:0],
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.biases)
@@ -212,7 +238,12 @@ def find_first_layer(
     oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, row_error: float = WORST_ROW
 ) -> FirstLayer:
     """Recover the first layer; raises StageFailed. Cost: about d rows a neuron, and some 100 a neuron besides."""
-    planes, margins = orient_hyperplanes(find_hyperplanes(oracle, noise, rng))
-    refined = refine_rows(oracle, planes, noise, rng, row_error)
+    planes = find_hyperplanes(oracle, noise, rng)
+    mirrored = mirrored_hyperplanes(oracle, planes, noise, rng)
+    planes, margins = orient_hyperplanes(planes, mirrored)
+    refined = refine_rows(oracle, planes, mirrored, noise, rng, row_error)
     singular = np.linalg.svd(refined.weights, compute_uv=False)
-    return FirstLayer(refined.weights, refined.biases, float(singular[0] / singular[-1]), margins, refined.errors)
+    return FirstLayer(
+        refined.weights, refined.biases, float(singular[0] / singular[-1]), margins, refined.errors,
+        np.flatnonzero(mirrored),
+    )  # fmt: skip

@@ -71,6 +71,15 @@ class FramedHyperplanes:
             basis = np.concatenate([basis, rest[None] / np.linalg.norm(rest)]) if keep[i] else basis
         return keep
 
+    def parallel(self) -> int:
+        """How many of them are parallel to one before."""
+        same_direction = 1e-10  # by which a cosine may be off
+        return int(np.triu(np.abs(self.normals @ self.normals.T) > 1 - same_direction, 1).any(axis=0).sum())
+
+    def is_narrower(self, other: FramedHyperplanes) -> bool:
+        """True if the other one has more directions in its frame."""
+        return self.normals.shape[1] < other.normals.shape[1]
+
     def chosen(self, keep: BoolArray) -> FramedHyperplanes:
         """These hyperplanes only; the gradients stay."""
         return replace(self, **{name: getattr(self, name)[keep] for name in ONE_EACH})
@@ -113,12 +122,21 @@ class FramedHyperplanes:
         """With the hyperplanes of another that are not among these."""
         found = self
         for i in range(len(new)):
-            one = new.chosen(np.arange(len(new)) == i)
+            one = new.only(i)
             if not found._same(one).any():
-                found = found._and(one)
+                found = found.and_also(one)
         return found
 
-    def _and(self, one: FramedHyperplanes) -> FramedHyperplanes:
+    def only(self, i: int) -> FramedHyperplanes:
+        """One of them."""
+        return self.chosen(np.arange(len(self)) == i)
+
+    def without(self, i: int) -> FramedHyperplanes:
+        """All but one of them."""
+        return self.chosen(np.arange(len(self)) != i)
+
+    def and_also(self, one: FramedHyperplanes) -> FramedHyperplanes:
+        """With hyperplanes of another; the gradients stay."""
         both: dict[str, Any] = {name: np.concatenate([getattr(self, name), getattr(one, name)]) for name in ONE_EACH}
         return replace(self, **both)
 
@@ -148,13 +166,16 @@ def sign_margins(planes: FramedHyperplanes) -> FloatArray:
     return np.asarray(sizes.min(axis=1) / np.maximum(sizes.max(axis=1), DOUBLE.tiny))
 
 
-def orient_hyperplanes(planes: FramedHyperplanes) -> tuple[FramedHyperplanes, FloatArray]:
-    """Normals that point to the active sides, and the margin of each."""
+def orient_hyperplanes(
+    planes: FramedHyperplanes, mirrored: BoolArray | None = None
+) -> tuple[FramedHyperplanes, FloatArray]:
+    """Normals that point to the active sides, and the margin of each; those that are mirrored are active on both."""
     sizes, margins = side_sizes(planes), sign_margins(planes)
-    if not margins.max(initial=0) < LARGEST_MARGIN:
+    doubted = margins if mirrored is None else margins[~mirrored]
+    if not doubted.max(initial=0) < LARGEST_MARGIN:
         raise StageFailed(
             "signs", "a neuron is active on both sides: a false hyperplane, or more neurons than inputs",
-            number=float(margins.max()), limit=LARGEST_MARGIN,
+            number=float(doubted.max()), limit=LARGEST_MARGIN, certain=True,
         )  # fmt: skip
     signs = np.where(sizes[:, 1] > sizes[:, 0], 1.0, -1.0)
     oriented = replace(planes, normals=planes.normals * signs[:, None], offsets=planes.offsets * signs)
@@ -172,26 +193,82 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     Cost: about 15 rows for each crease of a line, and two gradients in the subspace for each hyperplane.
     """
     most_lines, generous = 24, 3  # after so many lines neurons that are hard to see are looked for too
+    blind_lines = 6  # without any neuron: lines that cost much show nothing later either
     if oracle.dim < 2:
-        raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2)
-    search, found = _HyperplaneSearch(oracle, noise, rng), None
+        raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2, certain=True)
+    search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
+    others: FramedHyperplanes | None = None  # that depend on those found, and go on everywhere as well
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):
             line = search.first_line() if found is None else search.next_line(found)
             creases = line.first(generous=looked >= generous)
             if found is None and not len(creases):
+                if looked == blind_lines:
+                    break
                 continue
-            found = search.checked(search.add(search.room_for(line) if found is None else found, line, creases))
+            found = search.add(search.room_for(line) if found is None else found, line, creases)
+            found, dependent = search.checked(found)
+            others = dependent if others is None or others.is_narrower(found) else others.joined(dependent)
             if len(found) and search.is_complete(found):
+                found = exchanged(found, others)
                 unclear = sign_margins(found) >= LARGEST_MARGIN
                 if not unclear.any() or looked + 1 == most_lines:
                     return found  # with a false one among them, the signs will say so
+                if len(others):
+                    reason, smallest = "first-layer weights depend on each other", 1 / found.and_also(others).condition
+                    raise StageFailed("hyperplanes", reason, number=smallest, limit=DEPENDENT, certain=True)
                 seen = search.looks(found)
-                if unclear.sum() == 1 and seen[unclear][0] >= NEARLY_ALL:
-                    return found  # that one has a neuron on either side, as the signs will say
-                found = found.chosen(np.arange(len(found)) != int(np.argmin(seen)))  # in the place of a hidden one
+                if (unclear.sum() == 1 or doubted) and (seen[unclear] >= NEARLY_ALL).all():
+                    return found  # these have a neuron on either side, as the signs will say
+                doubted = True
+                found = found.without(int(np.argmin(seen)))  # in the place of a hidden one
     count = 0 if found is None else len(found)
-    raise StageFailed("hyperplanes", "first-layer neurons that no line shows", number=count, limit=count + 1)
+    reason = "first-layer neurons that no line shows"
+    raise StageFailed("hyperplanes", reason, number=count, limit=count + 1, certain=True)
+
+
+def exchanged(found: FramedHyperplanes, others: FramedHyperplanes) -> FramedHyperplanes:
+    """With others in the place of those that they depend on, as long as more sides become clear by that.
+
+    A neuron of the second layer that reads one of the first alone has a crease parallel to that one's. Of parallel
+    ones the neuron of the first layer is the one with nothing on its inactive side. No queries.
+    """
+    takes_part = 1e-6  # in a sum of normals
+    unclear, tried = _unclear(found), 0
+    while tried < len(others):
+        one, tried = others.only(tried), tried + 1
+        for i in np.flatnonzero(np.abs(one.normals[0] @ np.linalg.pinv(found.normals)) > takes_part):
+            trial = found.without(int(i)).and_also(one)
+            left = _unclear(trial)
+            if left < unclear or (left == unclear and _on_inactive_side(found, int(i), one)):
+                others = others.without(tried - 1).and_also(found.only(int(i)))
+                found, unclear, tried = trial, left, 0
+                break
+    return found
+
+
+def _unclear(planes: FramedHyperplanes) -> int:
+    return int((sign_margins(planes) >= LARGEST_MARGIN).sum())
+
+
+def _on_inactive_side(found: FramedHyperplanes, i: int, one: FramedHyperplanes) -> bool:
+    """True if a hyperplane is parallel to one of those found, and on its inactive side: there nothing may bend."""
+    before, after = side_sizes(found)[i]
+    apart = found.normals[i] @ one.on[0] + found.offsets[i]
+    return found.only(i).and_also(one).parallel() == 1 and bool(apart * (after - before) < 0)
+
+
+def mirrored_hyperplanes(
+    oracle: Counting, planes: FramedHyperplanes, noise: DistanceNoise, rng: np.random.Generator
+) -> BoolArray:
+    """Which hyperplanes (n,) have a neuron on either side: their sides are not clear, and they are there far away.
+
+    Cost: 48 rows for each whose sides are not clear.
+    """
+    mirrored = sign_margins(planes) >= LARGEST_MARGIN
+    with oracle.stage("hyperplanes"):
+        mirrored[mirrored] = _HyperplaneSearch(oracle, noise, rng).looks(planes.chosen(mirrored)) >= NEARLY_ALL
+    return mirrored
 
 
 @dataclass(frozen=True)
@@ -287,24 +364,23 @@ class _HyperplaneSearch:
         seen = cross(self.in_frame(planes.frame), on + away, normals, reach, self.noise).critical
         return np.asarray(seen.reshape(-1, LOOKS).sum(axis=1))
 
-    def checked(self, found: FramedHyperplanes) -> FramedHyperplanes:
+    def checked(self, found: FramedHyperplanes) -> tuple[FramedHyperplanes, FramedHyperplanes]:
         """In a frame with room to spare and independent: deeper creases are combinations of first-layer ones.
 
-        Raises StageFailed if more are seen nearly everywhere than there are inputs.
+        Also those left out that are seen at all far points. Raises StageFailed if more are seen nearly everywhere than
+        there are inputs.
         """
         found = self.widened(found)
+        none = np.zeros(len(found), dtype=bool)
         if found.condition < 1 / DEPENDENT:
-            return found
+            return found, found.chosen(none)
         seen = self.looks(found)
-        everywhere = int((seen >= NEARLY_ALL).sum())
+        everywhere = int((seen >= NEARLY_ALL).sum()) - found.parallel()
         if everywhere > self.oracle.dim:
             reason = "more first-layer neurons than inputs: the first layer cannot be inverted"
-            raise StageFailed("hyperplanes", reason, number=everywhere, limit=self.oracle.dim)
+            raise StageFailed("hyperplanes", reason, number=everywhere, limit=self.oracle.dim, certain=True)
         independent = found.independent(np.argsort(-seen, kind="stable"), DEPENDENT)
-        if seen[~independent].max(initial=0) == LOOKS:
-            reason = "first-layer weights depend on each other"
-            raise StageFailed("hyperplanes", reason, number=1 / found.condition, limit=DEPENDENT)
-        return found.chosen(independent)
+        return found.chosen(independent), found.chosen(~independent & (seen == LOOKS))
 
     def widened(self, found: FramedHyperplanes) -> FramedHyperplanes:
         """More directions while the hyperplanes fill the frame: the gradients are continued along them."""

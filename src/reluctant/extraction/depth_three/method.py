@@ -17,13 +17,14 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.bounded import BOUNDED, Bounded, recover_inside
 from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
+from reluctant.extraction.depth_three.mirrored import joined_sides
 from reluctant.extraction.depth_three.rows import remeasure_rows
 from reluctant.extraction.method import Candidate, Certificate, Memory, Method, StageFailed, check_settings, remember
 from reluctant.extraction.orientation import always_active, orient
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting, Facts, Oracle, Wrapper
 
 T = TypeVar("T")
@@ -39,6 +40,8 @@ class DepthThree(Method):
         fit_share: rows asked for every m parameters above the first weights, to fit them once more. 0 is frugal
             and measures only the poorest rows again; it costs about three digits.
         tries: how often each stage is tried with other random choices, without the stages before it.
+        starts: how often all stages are gone through, from the first layer on.
+        explained: largest deviation at random inputs of a network that another start would not better.
         row_error: largest error to be expected of a first-layer row with which the layers above are looked for.
         exact_row: the same of a row that stays as it is where nothing is fitted. wanted_row: where upper layers are.
         inside: settings for the layers above, which are found on the hidden values of the first.
@@ -48,6 +51,8 @@ class DepthThree(Method):
 
     fit_share: float = 1.0
     tries: int = 3
+    starts: int = 2
+    explained: float = 1e-6
     row_error: float = WORST_ROW
     exact_row: float = 1e-9
     wanted_row: float = 1.5e-13
@@ -59,17 +64,56 @@ class DepthThree(Method):
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
-        """One attempt; raises StageFailed where it gets stuck."""
+        """One attempt; raises StageFailed where it gets stuck.
+
+        A first layer that lacks a neuron shows in the layers above, or in answers that the network does not explain:
+        then it is looked for anew.
+        """
+        best: tuple[Candidate, float] | None = None
+        for left in reversed(range(self.starts)):
+            try:
+                found = self._once(oracle, noise, rng, keep)
+            except StageFailed as failure:
+                if best is None and (failure.certain or not left):
+                    raise
+                continue
+            best = found if best is None or found[1] < best[1] else best
+            if best[1] < self.explained:
+                break
+        assert best is not None
+        return best[0]
+
+    def _once(
+        self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
+    ) -> tuple[Candidate, float]:
+        """A network, and by how much it is off where it was fitted, in deviations of the answers."""
         layer = _again(lambda: find_first_layer(oracle, noise, rng, self.row_error), self.tries)
+        paired = len(layer.mirrored) > 0
         keep(first_layer_alone(layer, oracle.outputs))
         remembering, memory = remember(oracle)
-        top = _again(lambda: recover_top(remembering, layer, noise, rng, keep, self.inside), self.tries)
+
+        def above(layer: FirstLayer) -> Candidate:
+            return _again(lambda: recover_top(remembering, layer, noise, rng, keep, self.inside), self.tries)
+
+        top = above(layer)
+        if paired:
+            others = [above(layer.turned(int(neuron))).network for neuron in layer.mirrored]
+            top = replace(top, network=joined_sides(layer, top.network, others, *memory.everything()))
+            layer = layer.with_pairs()
         network = compose(layer, top.network)
         keep(network)
-        wanted = self.wanted_row if self.fit_share else self.exact_row
-        network = remeasure_rows(oracle, network, layer.row_errors, noise, rng, wanted)
+        if not paired:
+            wanted = self.wanted_row if self.fit_share else self.exact_row
+            network = remeasure_rows(oracle, network, layer.row_errors, noise, rng, wanted)
         fitted = fit_above(remembering, memory, network, noise, rng, self.fit_share)
-        return replace(top, network=fitted, certificate=second_layer_certificate(top, layer, fitted))
+        candidate = replace(top, network=fitted, certificate=second_layer_certificate(top, layer, fitted))
+        return candidate, largest_deviation(fitted, memory)
+
+
+def largest_deviation(network: ReLUNetwork, memory: Memory) -> float:
+    """By how much a network is off at the last rows that were asked, in deviations of the answers there."""
+    rows, answers = memory.rows[-1], memory.answers[-1]
+    return float(np.abs(network(rows) - answers).max() / max(float(answers.std(axis=0).max()), DOUBLE.tiny))
 
 
 def second_layer_certificate(top: Candidate, layer: FirstLayer, network: ReLUNetwork) -> Certificate | None:
@@ -90,8 +134,9 @@ def _again(stage: Callable[[], T], tries: int) -> T:
     for _ in range(tries - 1):
         try:
             return stage()
-        except StageFailed:
-            continue
+        except StageFailed as failure:
+            if failure.certain:
+                raise
     return stage()
 
 

@@ -4,9 +4,9 @@ Where one neuron alone is active the gradient is a multiple of its weights, what
 steps. Points with every neuron in a given state come from least distance programming, without queries. A neuron
 that is not seen alone is crossed with others switched on, far inside their states, and measured on both sides of
 its hyperplane: the gradients differ by its row. Rows that other neurons add to one gradient are known from the
-subspace and subtracted. At the end weak rows are measured again where the whole network shows them best: of many
-random states of the other neurons the one over whose steps this neuron is seen best, with the same second-layer
-neurons active on both sides of its hyperplane.
+subspace and subtracted. At the end weak rows are measured again where the whole network shows them best. That is the
+state of the other neurons, of many random ones, whose steps show this neuron best. The same second-layer neurons must
+be active on both sides of its hyperplane.
 """
 
 from __future__ import annotations
@@ -197,21 +197,33 @@ NORMAL_AGREEMENT = 1e-4  # with the normal that was known in the subspace
 
 @dataclass(frozen=True)
 class RowPlaces:
-    """Where the rows of neurons are measured: inside their active side, and outside too where not alone."""
+    """Where the rows of neurons are measured: inside their active side, and outside too where not alone.
+
+    mirrored: hyperplanes with a neuron on either side, of which one is active everywhere: nothing is alone then.
+    """
 
     inside: FloatArray  # (n, k), coordinates of the frame
     outside: FloatArray  # (n, k)
     reach: FloatArray  # (n,)
     alone: BoolArray  # (n,)
+    mirrored: BoolArray  # (n,)
 
 
 def places_of(
-    oracle: Counting, planes: FramedHyperplanes, views: HyperplaneViews, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting,
+    planes: FramedHyperplanes,
+    views: HyperplaneViews,
+    mirrored: BoolArray,
+    noise: DistanceNoise,
+    rng: np.random.Generator,
 ) -> RowPlaces:
     """For each neuron the better of alone and both sides. Cost: 12 rows a neuron, 72 or more if not seen alone."""
     more_views = 5  # of a neuron that is seen neither alone nor well with others
     n = len(planes)
-    inside, reach, digits = _seen_alone(oracle, planes, noise)
+    if mirrored.any():
+        inside, reach, digits = np.zeros_like(planes.normals), np.zeros(n), np.zeros(n)
+    else:
+        inside, reach, digits = _seen_alone(oracle, planes, noise)
     alone = (digits > WELL_SEEN) | (digits > _digits_seen(views)[_best_views(views, n)])
     hidden = np.flatnonzero(~alone)
     outside = inside.copy()
@@ -224,7 +236,7 @@ def places_of(
         half = views.reach[chosen, None] / 2 * planes.normals[hidden]
         inside[hidden], outside[hidden] = views.on[chosen] + half, views.on[chosen] - half
         reach[hidden] = SHORTER_STEP * views.reach[chosen]
-    return RowPlaces(inside, outside, reach, alone)
+    return RowPlaces(inside, outside, reach, alone, mirrored)
 
 
 def _digits_seen(views: HyperplaneViews) -> FloatArray:
@@ -343,7 +355,7 @@ def _rows_by_subspace(
         normals[known] = rows[known] @ basis.T
         if not len(left):
             return rows, errors
-        active = places.inside[left] @ planes.normals.T + planes.offsets > 0
+        active = (places.inside[left] @ planes.normals.T + planes.offsets > 0) | places.mirrored
         mixed = MixedGradients(left, inside.slope[left], inside.shown_sd[left], active)
         rows[left], mixed_errors = solve_mixed(mixed, rows, errors, normals, basis)
         if mixed_errors.max(initial=0) < GOOD_ENOUGH:

@@ -1,13 +1,9 @@
 """Last stage of few digits: damped Gauss–Newton on all parameters and all answers at once.
 
-An answer of the subspace or of the extension depends on the core, which is the network in the subspace, and on the
-weights of its own direction alone. So their equations are an arrow: one block for each direction, and a border for
-the core. Answers at random inputs give products with their Jacobian alone. Conjugate gradients solve for each step;
-the arrow, with the random inputs as they are on average, is the preconditioner, so a few iterations are enough.
-Neurons are turned to their sides before: without the skip term there are fewer unknowns.
-
-`Layout` says which numbers are unknowns and where they are: a single output's weights are fixed, for only their sign
-matters; a network without a skip term has constants alone.
+Equations of the answers in the subspace are formed. Those of the extension are an arrow, formed as well, or of many
+parameters multiplied by alone; answers at random inputs give products with their Jacobian alone. Conjugate gradients
+solve for each step; the arrow, with the other answers as they are on average, is the preconditioner, so a few
+iterations are enough. Neurons are turned to their sides before: without the skip term there are fewer unknowns.
 """
 
 from __future__ import annotations
@@ -15,238 +11,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
+from reluctant.extraction.few_digits.arrow import (
+    AnyFloats,
+    Arrow,
+    Layout,
+    ParameterStep,
+    answer_sets,
+    arrow_equations,
+    core_features,
+)
 from reluctant.extraction.few_digits.noisy_extension import Extension
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import find_turned, turn_terms, without_skip
 from reluctant.fitting.least_squares import Linearisation, Parts, StepRules, least_squares
 from reluctant.geometry import Frame
-from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, FloatArray
-
-AnyFloats: TypeAlias = NDArray[np.floating[Any]]
-ParameterStep: TypeAlias = tuple[FloatArray, FloatArray]  # of the core (p,), of every direction (D, q)
-
-
-@dataclass(frozen=True)
-class Unknowns:
-    """Parameters as pairs: which column they multiply, and the outputs (p, m) they change by it."""
-
-    column: IntArray
-    outputs: FloatArray
-
-    def normal(self, gram: FloatArray, other: Unknowns) -> FloatArray:
-        """Normal equations between parameters from those between columns."""
-        return np.asarray(gram[np.ix_(self.column, other.column)] * (self.outputs @ other.outputs.T))
-
-    def gradient(self, products: FloatArray) -> FloatArray:
-        """Right side (p,) from products of columns with residuals."""
-        return np.asarray((products[self.column] * self.outputs).sum(axis=1))
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Neurons, coordinates of the subspace, outputs, and whether there is a skip term."""
-
-    h: int
-    k: int
-    m: int
-    affine: bool
-
-    @classmethod
-    def of(cls, core: ReLUNetwork) -> Layout:
-        """The layout of this network."""
-        h, k = core.weights[0].shape
-        return cls(h, k, core.outputs, core.skip is not None)
-
-    @property
-    def columns(self) -> int:
-        """Columns of the core: active neurons times each coordinate and one, neurons, coordinates and one."""
-        return self.h * (self.k + 1) + self.h + self.k + 1
-
-    def own(self, a: FloatArray) -> Unknowns:
-        """Of one direction: a weight of every neuron, then the skip term of every output."""
-        neurons = Unknowns(np.arange(self.h), a.T)
-        if not self.affine:
-            return neurons
-        skip = np.full(self.m, self.h)
-        return Unknowns(np.append(neurons.column, skip), np.concatenate([a.T, np.eye(self.m)]))
-
-    def core(self, a: FloatArray) -> Unknowns:
-        """Of the core: weights and bias of every neuron, its outputs if there are several, the affine term."""
-        hidden, each = self.h * (self.k + 1), np.eye(self.m)
-        column, outputs = [np.arange(hidden)], [np.repeat(a.T, self.k + 1, axis=0)]
-        if self.m > 1:
-            column.append(hidden + np.repeat(np.arange(self.h), self.m))
-            outputs.append(np.tile(each, (self.h, 1)))
-        terms = np.arange(0 if self.affine else self.k, self.k + 1)
-        column.append(hidden + self.h + np.repeat(terms, self.m))
-        outputs.append(np.tile(each, (len(terms), 1)))
-        return Unknowns(np.concatenate(column), np.concatenate(outputs))
-
-    def split_core(self, step: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights and biases (h, k + 1), output weights (h, m), affine term and constants (k + 1, m)."""
-        hidden, outputs, affine = np.split(step, np.cumsum([self.h * (self.k + 1), self.h * self.m * (self.m > 1)]))
-        full = np.zeros((self.k + 1, self.m))
-        full[0 if self.affine else self.k :] = affine.reshape(-1, self.m)
-        free = outputs.reshape(self.h, self.m) if self.m > 1 else np.zeros((self.h, self.m))
-        return hidden.reshape(self.h, self.k + 1), free, full
-
-    def join_core(self, hidden: AnyFloats, outputs: AnyFloats, affine: AnyFloats) -> FloatArray:
-        """Inverse of `split_core`."""
-        free = outputs.reshape(-1) if self.m > 1 else np.empty(0)
-        parts = [hidden.reshape(-1), free, affine[0 if self.affine else self.k :].reshape(-1)]
-        return np.concatenate([part.astype(np.float64) for part in parts])
-
-    def moved(self, core: ReLUNetwork, step: FloatArray) -> ReLUNetwork:
-        """The core after a step."""
-        hidden, outputs, affine = self.split_core(step)
-        (w, a), (b, c), k = core.weights, core.biases, self.k
-        skip = None if core.skip is None else core.skip + affine[:k].T
-        return ReLUNetwork([w + hidden[:, :k], a + outputs.T], [b + hidden[:, k], c + affine[k]], skip)
-
-
-def core_features(values: AnyFloats, with_ones: AnyFloats, weight: FloatArray) -> FloatArray:
-    """Weighted columns of the core: active neurons times each coordinate and one, neurons, coordinates and one."""
-    n, weight = len(values), weight[:, None]
-    moved = ((values > 0)[:, :, None] * with_ones[:, None, :]).reshape(n, -1)
-    return np.column_stack([moved, np.maximum(values, 0), with_ones]) * weight
-
-
-@dataclass(frozen=True)
-class AnswerSet:
-    """Answers with one set of weights off the subspace: coordinates, offsets, values, weights, and these weights."""
-
-    y: FloatArray
-    s: FloatArray
-    f: FloatArray
-    weight: FloatArray
-    weights: FloatArray
-    skip: FloatArray
-
-    def values(self, core: ReLUNetwork) -> FloatArray:
-        """Neurons (n, h) before the ReLU."""
-        return np.asarray(self.y @ core.weights[0].T + core.biases[0] + self.s[:, None] * self.weights)
-
-    def residual(self, core: ReLUNetwork) -> FloatArray:
-        """The residuals of the answers, in deviations of their noise."""
-        found = np.maximum(self.values(core), 0) @ core.weights[1].T + core.biases[1]
-        if core.skip is not None:
-            found += self.y @ core.skip.T + self.s[:, None] * self.skip
-        return np.asarray((self.f - found) * self.weight[:, None])
-
-    def columns(self, core: ReLUNetwork) -> tuple[FloatArray, FloatArray]:
-        """Weighted columns by which parameters change an answer: of this direction (n, h + 1), of the core."""
-        values = self.values(core)
-        own = np.column_stack([values > 0, np.ones(len(values))]) * (self.s * self.weight)[:, None]
-        return own, core_features(values, np.column_stack([self.y, np.ones(len(self.y))]), self.weight)
-
-
-def answer_sets(points: Points, extension: Extension) -> list[AnswerSet]:
-    """The points of the subspace first, then those of each direction if its answers are kept."""
-    h, m = extension.weights.shape[1], extension.skip.shape[1]
-    inside = AnswerSet(points.y, np.zeros(len(points)), points.f, points.weight, np.zeros(h), np.zeros(m))
-    e = extension
-    if not e.answered:
-        return [inside]
-    return [inside, *map(AnswerSet, e.y, e.s, e.f, e.weight, e.weights, e.skip)]
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """Blocks (D, q, q) of the directions, couplings (D, q, p) to the core if any, the core (p, p); right sides."""
-
-    blocks: FloatArray
-    couplings: FloatArray | None
-    core: FloatArray
-    wanted: FloatArray
-    core_wanted: FloatArray
-
-    @property
-    def unknowns(self) -> int:
-        """Number of unknowns."""
-        return int(self.core_wanted.size + self.wanted.size)
-
-    def __matmul__(self, step: ParameterStep) -> ParameterStep:
-        core, own = step
-        own_side, core_side = np.einsum("dqr,dr->dq", self.blocks, own), self.core @ core
-        if self.couplings is not None:
-            flat = self.couplings.reshape(-1, len(core))
-            own_side += (flat @ core).reshape(own.shape)
-            core_side += flat.T @ own.reshape(-1)
-        return core_side, own_side
-
-    def plus(self, block: FloatArray, core: FloatArray) -> Arrow:
-        """The same with more in the block of every direction, and in the core."""
-        return Arrow(self.blocks + block, self.couplings, self.core + core, self.wanted, self.core_wanted)
-
-    def inverse(self, damping: float) -> ArrowInverse:
-        """Solve by eliminating the directions, each diagonal entry enlarged by this part."""
-        scale = 1 / np.sqrt(np.maximum(np.diagonal(self.blocks, axis1=1, axis2=2), DOUBLE.tiny))
-        blocks = self.blocks * scale[:, :, None] * scale[:, None, :]
-        q = self.blocks.shape[1]
-        blocks[:, np.arange(q), np.arange(q)] = 1 + damping
-        inverses = np.linalg.inv(blocks) * scale[:, :, None] * scale[:, None, :]
-        core = self.core.copy()
-        if self.couplings is not None:
-            for inverse, coupling in zip(inverses, self.couplings, strict=True):
-                core -= coupling.T @ (inverse @ coupling)
-        core_scale = 1 / np.sqrt(np.maximum(np.diag(core), DOUBLE.tiny))
-        core = (core + core.T) / 2 * (core_scale[:, None] * core_scale)
-        core[np.diag_indices_from(core)] = 1 + damping
-        factor = scipy.linalg.cho_factor(core, lower=True, overwrite_a=True, check_finite=False)
-        couplings = None if self.couplings is None else self.couplings.reshape(-1, len(core))
-        return ArrowInverse(couplings, inverses, factor, core_scale)
-
-
-@dataclass(frozen=True)
-class ArrowInverse:
-    """The eliminated directions and the factor of the rest of the core."""
-
-    couplings: FloatArray | None
-    inverses: FloatArray
-    factor: tuple[FloatArray, bool]
-    scale: FloatArray
-
-    def __matmul__(self, wanted: ParameterStep) -> ParameterStep:
-        core, own = wanted
-        own = np.einsum("dqr,dr->dq", self.inverses, own)
-        if self.couplings is None:
-            return self._solved(core), own
-        step = self._solved(core - self.couplings.T @ own.reshape(-1))
-        back = np.einsum("dqr,dr->dq", self.inverses, (self.couplings @ step).reshape(own.shape))
-        return step, own - back
-
-    def _solved(self, core: FloatArray) -> FloatArray:
-        return np.asarray(self.scale * scipy.linalg.cho_solve(self.factor, self.scale * core, check_finite=False))
-
-
-def arrow_equations(core: ReLUNetwork, points: Points, extension: Extension) -> Arrow:
-    """The equations at this network."""
-    layout, a = Layout.of(core), core.weights[1]
-    own, shared = layout.own(a), layout.core(a)
-    q, p, count = len(own.column), len(shared.column), len(extension)
-    blocks, wanted = np.zeros((count, q, q)), np.zeros((count, q))
-    couplings = np.empty((count, q, p)) if extension.answered else None
-    gram, products = np.zeros((layout.columns,) * 2), np.zeros((layout.columns, layout.m))
-    for number, rows in enumerate(answer_sets(points, extension)):
-        local, common = rows.columns(core)
-        residual = rows.residual(core)
-        gram += common.T @ common
-        products += common.T @ residual
-        if number and couplings is not None:
-            blocks[number - 1] = own.normal(local.T @ local, own)
-            couplings[number - 1] = own.normal(local.T @ common, shared)
-            wanted[number - 1] = own.gradient(local.T @ residual)
-    return Arrow(blocks, couplings, shared.normal(gram, shared), wanted, shared.gradient(products))
-
+from reluctant.numerics import FloatArray
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
@@ -269,20 +55,16 @@ class RandomAnswers:
 
 
 def ask_anywhere(
-    view: View, frame: Frame, directions: FloatArray, count: int, rng: np.random.Generator, spread: float = 0.0
+    view: View, frame: Frame, directions: FloatArray, scales: FloatArray, rng: np.random.Generator
 ) -> RandomAnswers:
-    """Random inputs as they are in use, and of scales about that, by up to `spread` in their logarithm.
-
-    In many dimensions Gaussian inputs are all as long, and hardly tell constants from weights that differ a little.
-    """
-    rows = np.empty((count, view.dim), np.float32 if view.in_single else np.float64)
-    f, sd = np.empty((count, view.outputs)), np.empty((count, 1))
-    scales = np.exp(rng.uniform(-spread, spread, (count, 1)))
-    with view.oracle.stage("polish", expected=count):
-        for part in _row_blocks(count):
-            asked, f[part] = view.ask(scales[part] * view.sample(rng, part.stop - part.start))
-            rows[part], sd[part, 0] = asked, view.noise_at_use(asked)
-    return RandomAnswers(rows, f, 1 / (sd * np.maximum(scales, 1)), frame, directions)
+    """Random inputs as they are in use, each times its scale (n,)."""
+    rows = np.empty((len(scales), view.dim), np.float32 if view.in_single else np.float64)
+    f, sd = np.empty((len(scales), view.outputs)), np.empty((len(scales), 1))
+    with view.oracle.stage("polish", expected=len(scales)):
+        for part in _row_blocks(len(scales)):
+            asked, f[part] = view.ask(scales[part, None] * view.sample(rng, part.stop - part.start))
+            rows[part], sd[part, 0] = asked, view.noise_at_use(asked, scales[part])
+    return RandomAnswers(rows, f, 1 / sd, frame, directions)
 
 
 def _row_blocks(count: int) -> Iterator[slice]:
@@ -362,14 +144,80 @@ class Linearised:
         return arrow.plus(block, shared.normal(gram, shared))
 
 
+class LinearisedSteps:
+    """The same of the answers off the subspace: each depends on the core and on the weights of its direction."""
+
+    def __init__(self, core: ReLUNetwork, extension: Extension) -> None:
+        self.core, self.layout, self.a = core, Layout.of(core), core.weights[1].astype(np.float32)
+        self.sets = answer_sets(None, extension)
+        self.y = _in_single([np.column_stack([rows.y, np.ones(len(rows.y))]) for rows in self.sets])
+        self.s, self.weight = (_in_single([getattr(rows, name) for rows in self.sets]) for name in ("s", "weight"))
+        self.hidden = _in_single([np.maximum(rows.values(core), 0) for rows in self.sets])
+
+    def forward(self, step: ParameterStep) -> FloatArray:
+        """Change (D, n, m) of the weighted answers by a step of all parameters."""
+        layout, change = self.layout, np.empty((*self.s.shape, self.layout.m), np.float32)
+        hidden, outputs, affine = (part.astype(np.float32) for part in layout.split_core(step[0]))
+        for direction, own in enumerate(step[1].astype(np.float32)):
+            y, s, values = self.y[direction], self.s[direction][:, None], self.hidden[direction]
+            moved = ((values > 0) * (y @ hidden.T + s * own[: layout.h])) @ self.a.T + y @ affine
+            if layout.m > 1:
+                moved += values @ outputs
+            if layout.affine:
+                moved += s * own[layout.h :]
+            change[direction] = moved * self.weight[direction][:, None]
+        return np.asarray(change, dtype=np.float64)
+
+    def back(self, residual: FloatArray) -> ParameterStep:
+        """Products of all columns with weighted residuals (D, n, m)."""
+        layout, (h, m, k) = self.layout, (self.layout.h, self.layout.m, self.layout.k)
+        hidden, outputs, affine = np.zeros((h, k + 1)), np.zeros((h, m)), np.zeros((k + 1, m))
+        own = np.empty((len(self.sets), h + m))
+        for direction, left in enumerate(residual.astype(np.float32)):
+            y, s, values = self.y[direction], self.s[direction], self.hidden[direction]
+            left = left * self.weight[direction][:, None]
+            neurons = (values > 0) * (left @ self.a)
+            hidden += neurons.T @ y
+            affine += y.T @ left
+            own[direction] = s @ np.concatenate([neurons, left], axis=1)
+            if m > 1:
+                outputs += values.T @ left
+        return layout.join_core(hidden, outputs, affine), own if layout.affine else own[:, :h]
+
+    def added_to(self, arrow: Arrow) -> Arrow:
+        """The arrow with the blocks of these rows, and the core as some directions have it."""
+        seen_directions = 24
+        a = self.core.weights[1]
+        own, shared = self.layout.own(a), self.layout.core(a)
+        blocks = np.empty((len(self.sets), len(own.column), len(own.column)))
+        for direction, values in enumerate(self.hidden):
+            scaled = (self.s[direction] * self.weight[direction])[:, None]
+            local = np.concatenate([(values > 0) * scaled, scaled], axis=1)
+            blocks[direction] = own.normal((local.T @ local).astype(np.float64), own)
+        gram = np.zeros((self.layout.columns,) * 2)
+        seen = np.linspace(0, len(self.sets) - 1, min(seen_directions, len(self.sets))).astype(int)
+        for direction in seen:
+            common = core_features(self.hidden[direction], self.y[direction], self.weight[direction])
+            gram += common.T @ common
+        return arrow.plus(blocks, shared.normal(gram * (len(self.sets) / len(seen)), shared))
+
+
+def _in_single(arrays: list[FloatArray]) -> SingleArray:
+    return np.stack([array.astype(np.float32) for array in arrays])
+
+
 @dataclass(frozen=True)
 class JointFit:
-    """The network in the subspace, its weights in all other directions, and all answers it is fitted to."""
+    """The network in the subspace, its weights in all other directions, and all answers it is fitted to.
+
+    formed: whether equations of answers off the subspace are formed, as few parameters allow.
+    """
 
     core: ReLUNetwork
     extension: Extension
     points: Points
     anywhere: RandomAnswers
+    formed: bool = True
 
     @cached_property
     def random_residual(self) -> FloatArray:
@@ -377,10 +225,24 @@ class JointFit:
         return self.anywhere.residual(self.core, self.extension)
 
     @cached_property
+    def step_residual(self) -> FloatArray:
+        """The residuals (D, n, m) of the answers off the subspace."""
+        return np.stack([rows.residual(self.core) for rows in answer_sets(None, self.extension)])
+
+    @cached_property
     def square(self) -> float:
         """Sum of the squares of all residuals."""
         inside = sum(float((rows.residual(self.core) ** 2).sum()) for rows in answer_sets(self.points, self.extension))
         return inside + float((self.random_residual**2).sum())
+
+    def equations(self) -> Equations:
+        """The linear equations of a step."""
+        extension = self.extension if self.formed else self.extension.without_answers()
+        products: list[tuple[Linearised | LinearisedSteps, FloatArray]] = []
+        products.append((Linearised(self.anywhere, self.core, self.extension), self.random_residual))
+        if not self.formed and self.extension.answered:
+            products.append((LinearisedSteps(self.core, self.extension), self.step_residual))
+        return Equations(arrow_equations(self.core, self.points, extension), products)
 
     @property
     def chi(self) -> float:
@@ -398,43 +260,64 @@ class JointFit:
         return self.extension.lifted(self.core, self.anywhere.frame)
 
 
+@dataclass(frozen=True)
+class Equations:
+    """Normal equations of a step: an arrow, and answers that give products with residuals of theirs."""
+
+    arrow: Arrow
+    products: list[tuple[Linearised | LinearisedSteps, FloatArray]]
+
+    @cached_property
+    def nearly(self) -> Arrow:
+        """All of it as an arrow, products as they are on average."""
+        arrow = self.arrow
+        for linear, _ in self.products:
+            arrow = linear.added_to(arrow)
+        return arrow
+
+    @property
+    def wanted(self) -> ParameterStep:
+        """The right side."""
+        wanted: ParameterStep = (self.arrow.core_wanted, self.arrow.wanted)
+        for linear, residual in self.products:
+            wanted = _plus(wanted, linear.back(residual), 1.0)
+        return wanted
+
+    def __matmul__(self, step: ParameterStep) -> ParameterStep:
+        found = self.arrow @ step
+        for linear, _ in self.products:
+            found = _plus(found, linear.back(linear.forward(step)), 1.0)
+        return found
+
+
 def polish_all(fit: JointFit) -> tuple[JointFit, FloatArray]:
     """The fit with all parameters free, and the standard error (h,) of a weight of each neuron."""
     newton_steps = 6
     step_parts = (1.0, 0.3, 0.1)  # parts of a step that are tried
     enough_squares = 0.03  # squares for each unknown: noise itself leaves them one each uncertain
-    arrow = arrow_equations(fit.core, fit.points, fit.extension)
-    random = Linearised(fit.anywhere, fit.core, fit.extension)
-    enough = enough_squares * arrow.unknowns
+    equations = fit.equations()
+    enough = enough_squares * equations.arrow.unknowns
 
     def linearise(at: JointFit) -> Linearisation[JointFit, ParameterStep] | None:
-        nonlocal arrow, random  # the last ones give the errors
-        if at is not fit:
-            arrow = arrow_equations(at.core, at.points, at.extension)
-            random = Linearised(at.anywhere, at.core, at.extension)
-        step = _gauss_newton_step(arrow, random, at, enough)
+        nonlocal equations  # the last ones give the errors
+        equations = equations if at is fit else at.equations()
+        step = _gauss_newton_step(equations, enough)
         if step is None:
             return None
         return Linearisation(at, at.square, lambda part: (part * step[0], part * step[1]), partial(_moved_fit, at))
 
     rules = StepRules(newton_steps, Parts(step_parts), enough=lambda before, after: before - after < enough)
     found = least_squares(fit, linearise, rules).state
-    return found, _weight_errors(random.added_to(arrow), Layout.of(found.core))
+    return found, _weight_errors(equations.nearly, Layout.of(found.core))
 
 
-def _gauss_newton_step(arrow: Arrow, random: Linearised, fit: JointFit, enough: float) -> ParameterStep | None:
+def _gauss_newton_step(equations: Equations, enough: float) -> ParameterStep | None:
     """The step, or None where the gradient promises that it would gain less than `enough` squares."""
     damping = 1e-9  # of columns of norm one: scales of neurons are free
-    inverse = random.added_to(arrow).inverse(damping)
-    products = random.back(fit.random_residual)
-    wanted = _plus((arrow.core_wanted, arrow.wanted), products, 1.0)
+    inverse, wanted = equations.nearly.inverse(damping), equations.wanted
     if _dot(wanted, inverse @ wanted) < enough:
         return None
-
-    def normal(step: ParameterStep) -> ParameterStep:
-        return _plus(arrow @ step, random.back(random.forward(step)), 1.0)
-
-    return _conjugate_gradients(normal, lambda gradient: inverse @ gradient, wanted, enough)
+    return _conjugate_gradients(equations.__matmul__, lambda gradient: inverse @ gradient, wanted, enough)
 
 
 def _conjugate_gradients(

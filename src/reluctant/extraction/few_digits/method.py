@@ -21,13 +21,21 @@ from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, po
 from reluctant.extraction.few_digits.noisy_extension import Extension, extend
 from reluctant.extraction.few_digits.noisy_line import promising_lines
 from reluctant.extraction.few_digits.parallel_neurons import with_parallel_neurons
-from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside, short_line_noise
+from reluctant.extraction.few_digits.view import (
+    BoxView,
+    View,
+    carried_precision,
+    look_from,
+    look_inside,
+    short_line_noise,
+)
 from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings, lifted, remember
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, one_blas_thread
 from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.verification.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -41,8 +49,8 @@ class FewDigits(Method):
         stars: how many stars of lines may be tried in one attempt, inside a box.
         random_share: answers at random inputs for each parameter, in the last fit.
         spent_share: and at least this part of the rows before. Small networks can afford more.
-        many_parameters: from so many parameters on the last fit is to random inputs alone; the equations of all other
-            answers would take minutes.
+        many_parameters: from so many parameters on no long steps are asked, and equations of steps are not formed: that
+            would take minutes.
         many_random_share: answers at random inputs for each parameter, for so many.
         fit_error: largest root mean square of all answers after the last fit, in deviations of their noise.
     """
@@ -55,7 +63,7 @@ class FewDigits(Method):
     random_share: float = 2.0
     spent_share: float = 0.15
     many_parameters: int = 50_000
-    many_random_share: float = 2.5
+    many_random_share: float = 2.2
     fit_error: float = 2.0
 
     def __post_init__(self) -> None:
@@ -74,16 +82,19 @@ class FewDigits(Method):
         else:
             view = near if distance.scale == 1 else look_from(oracle, distance.scale, rng)
             candidate = self._from(view, rng, keep)
-        if distance.scale > 1 and not distance.exact:
-            candidate = replace(candidate, network=refitted_nearby(oracle, candidate.network, distance.scale, rng)[0])
-        return _with_precision(candidate, near)
+        if distance.exact:
+            return _with_precision(candidate, near.precision)
+        if distance.scale == 1:
+            return _with_precision(candidate, carried_precision(near, candidate.network, rng))
+        network = refitted_nearby(oracle, candidate.network, distance.scale, rng)[0]
+        return _with_precision(replace(candidate, network=network), near.precision)
 
     def _inside(self, oracle: Counting, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages inside a box."""
         near, before = look_inside(oracle, rng), oracle.queries
         with one_blas_thread():
             view, known = self._star(near, rng)
-        return _with_precision(self._all_directions(view, known, before, rng, keep), near)
+        return _with_precision(self._all_directions(view, known, before, rng, keep), near.precision)
 
     def _from(self, view: View, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """All stages at one distance."""
@@ -130,7 +141,7 @@ class FewDigits(Method):
         """From a subspace to all directions."""
         with one_blas_thread():
             keep(view.lifted(known.framed.lifted()))
-            extension = extend(view, known.framed, rng)
+            extension = extend(view, known.framed, rng, long_steps=not self._many(view, known))
         fit, errors = self._polished_fit(view, known, extension, view.oracle.queries - before, rng)
         network = view.lifted(fit.network)
         keep(network)
@@ -143,25 +154,42 @@ class FewDigits(Method):
         self, view: View, known: KnownSubspace, extension: Extension, spent: int, rng: np.random.Generator
     ) -> tuple[JointFit, FloatArray]:
         """The last fit, and the standard error of a weight of each neuron."""
-        # Of scales of random inputs, in the logarithm, where no other answers tell constants from weights.
-        many_spread = 0.7
-        parameters = known.framed.neurons * (view.dim + 1 + view.outputs)
-        many = parameters >= self.many_parameters
+        parameters, many = _parameters(view, known), self._many(view, known)
         share = self.many_random_share if many else self.random_share
         count = int(max(share * parameters / view.outputs, self.spent_share * spent))
-        spread = many_spread if many else 0.0
-        random = ask_anywhere(view, known.framed.frame, extension.directions, count, rng, spread)
+        scales = _scales_of_inputs(view, count, many, rng)
+        random = ask_anywhere(view, known.framed.frame, extension.directions, scales, rng)
         fit = turned_fit(JointFit(known.framed.network, extension, known.points, random))
         if many:
-            return polish_all(replace(fit, extension=fit.extension.without_answers()))
+            return polish_all(replace(fit, formed=False))
         with one_blas_thread():
             return polish_all(fit)
 
+    def _many(self, view: View, known: KnownSubspace) -> bool:
+        return _parameters(view, known) >= self.many_parameters
 
-def _with_precision(candidate: Candidate, near: View) -> Candidate:
+
+def _scales_of_inputs(view: View, count: int, many: bool, rng: np.random.Generator) -> FloatArray:
+    """Scales (n,) of random inputs: those of use, and as many larger ones where the target may be asked.
+
+    Noise of large constants would hide the digits of weights, and far out these would be missing. In many dimensions
+    Gaussian inputs are all as long, and hardly tell constants from weights that differ a little.
+    """
+    spread, farthest = 0.7, 100.0  # spread in the logarithm; farthest: as verification looks
+    drawn = rng.uniform(-1, 1, count)
+    if isinstance(view, BoxView):
+        return np.ones(count)
+    return np.exp(spread * drawn) if many else farthest ** np.maximum(drawn, 0)
+
+
+def _parameters(view: View, known: KnownSubspace) -> int:
+    return known.framed.neurons * (view.dim + 1 + view.outputs)
+
+
+def _with_precision(candidate: Candidate, precision: Precision) -> Candidate:
     """With the precision of the target, and errors called what they are."""
     certificate = candidate.certificate and replace(candidate.certificate, estimated=True)
-    return replace(candidate, precision=near.precision, certificate=certificate)
+    return replace(candidate, precision=precision, certificate=certificate)
 
 
 FARTHER_LOOKS = 1  # look at short lines, there
@@ -204,7 +232,7 @@ def exact_distance(noise: float) -> float:
 def rounded_distance(noise: float, growth: float) -> float:
     """The distance for noise that stays, and noise that grows by so much a size of an input."""
     # Sizes of an input: noise that stays the same as far out as this does not grow with the answers.
-    absolute_noise = 30.0
+    absolute_noise = 8.0  # columns far from 0 in float32: 12 to 20; a plain network in float32: 3 at most
     beyond_same = 10.0  # how much farther than where both kinds of noise are the same
     same = noise / growth  # here both kinds of noise are as large
     return _power_of_two(beyond_same * same) if same > absolute_noise else 1.0

@@ -30,12 +30,13 @@ class StepBases:
     anywhere: FloatArray
 
 
-def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator) -> StepBases:
+def choose_bases(known: FramedNetwork, view: View, rng: np.random.Generator, long_steps: bool) -> StepBases:
     """Points whose patterns determine every neuron, those with the most room first."""
     pool, fewest_candidates = 4, 300
     (g, _), (z, c) = known.network.weights, known.network.biases
     h, m, k = len(z), len(c), g.shape[1]
     count, long = starting_points(h, m)
+    long = long if long_steps else 0
     y = np.concatenate([climb(known, view.size, max(pool * count, fewest_candidates), rng), _line_middles(known, view)])
     y = view.pulled_in(known.frame, y)
     values = known.network.preactivations(y)[0]
@@ -112,12 +113,15 @@ class Extension(Batch):
         return Extension(**parts)
 
 
-def extend(view: View, known: FramedNetwork, rng: np.random.Generator) -> Extension:
-    """Measure all directions orthogonal to the frame. Cost: about four rows a neuron and direction, one output."""
+def extend(view: View, known: FramedNetwork, rng: np.random.Generator, *, long_steps: bool = True) -> Extension:
+    """Measure all directions orthogonal to the frame. Cost: about four rows a neuron and direction, one output.
+
+    long_steps: whether steps as long as an input are asked. Many random inputs find the same digits with fewer rows.
+    """
     # A short step is the room over this: careful while sizes of weights are little known.
     careful_room, usual_room = 15.0, 5.5
     directions = known.frame.new_directions(view.dim - len(known.frame.basis), rng)
-    bases = choose_bases(known, view, rng)
+    bases = choose_bases(known, view, rng, long_steps)
     squares, seen = (known.network.weights[0] ** 2).sum(axis=1), len(known.frame.basis)
     found: Extension | None = None
     rows = len(directions) * (2 * len(bases.roomy) + len(bases.anywhere))

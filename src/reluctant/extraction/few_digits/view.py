@@ -19,7 +19,7 @@ from reluctant.interface.noise import rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.verification.precision import Precision
+from reluctant.verification.precision import CarriedPrecision, Precision, rounding_sizes
 
 FARTHEST_CREASE = 3e4  # in units of the size of an input: creases beyond are not looked for
 
@@ -82,9 +82,10 @@ class View:
         """Inputs (n, d) as they are in use."""
         return rng.standard_normal((n, self.dim))
 
-    def noise_at_use(self, rows: FloatArray) -> FloatArray:
-        """Noise (n,) of answers at such inputs."""
-        return np.full(len(rows), self.noise.near)
+    def noise_at_use(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
+        """Noise (n,) of answers at such inputs, times these scales (n,)."""
+        usual, there = (self.noise.at(self.size * times) for times in (np.ones(1), np.maximum(scales, 1.0)))
+        return np.asarray(self.noise.near * there / usual)
 
     def pulled_in(self, frame: Frame, y: FloatArray) -> FloatArray:
         """Coordinates of a frame, moved towards its origin where the target may not be asked."""
@@ -122,9 +123,22 @@ def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
 
 def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> FloatArray:
     """Standard deviation (m,) of each output around straight lines at inputs of this scale."""
+    quietest = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
+    _, scatter, answers = _short_lines(view, scale, rng)
+    rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
+    found = np.maximum(_usual(scatter), np.maximum(rounding, LEAST_NOISE))
+    return np.maximum(found, quietest * found.max())
+
+
+def _usual(scatter: FloatArray) -> FloatArray:
+    """The median (m,) of those lines (n, m) that have noise: one on which no neuron is on has none."""
+    return np.array([np.median(each[each > 0]) if each.any() else 0.0 for each in scatter.T])
+
+
+def _short_lines(view: View, scale: float, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Middles (lines, d) of short lines at inputs of this scale, deviations (lines, m) around them, and all answers."""
     spacing = 3e-4  # of the size of an input: rounding errors of float32 are independent, and few creases lie between
     jitter = 0.3  # of the spacing
-    quietest = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
     d, size = view.dim, scale * view.size
     centres = scale * view.sample(rng, NOISE_LINES)[:, None]
     directions = rng.standard_normal((NOISE_LINES, 1, d))
@@ -133,11 +147,21 @@ def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> Floa
     rows, answers = view.ask((centres + spacing * size * places[:, :, None] * directions).reshape(-1, d))
     along = ((rows.reshape(NOISE_LINES, NOISE_POINTS, d) - centres) * directions).sum(axis=2) / (spacing * size)
     left = around_lines(along, answers.reshape(NOISE_LINES, NOISE_POINTS, -1))
-    rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
-    found = np.maximum(
-        np.median(np.sqrt((left**2).sum(axis=1) / (NOISE_POINTS - 2)), axis=0), np.maximum(rounding, LEAST_NOISE)
-    )
-    return np.maximum(found, quietest * found.max())
+    return centres[:, 0], np.sqrt((left**2).sum(axis=1) / (NOISE_POINTS - 2)), answers
+
+
+def carried_precision(view: View, network: ReLUNetwork, rng: np.random.Generator) -> Precision:
+    """The noise of a float32 target: by distance, and roundings that its network carries to the outputs.
+
+    Roundings differ manyfold between inputs, and distance alone does not tell by how much. Cost: 384 rows.
+    """
+    scales, plain = (1.0, 10.0), view.precision
+    with view.oracle.stage("noise", expected=len(scales) * NOISE_LINES * NOISE_POINTS):
+        lines = [_short_lines(view, scale, rng)[:2] for scale in scales]
+    sizes = np.concatenate([rounding_sizes(network, centres) for centres, _ in lines])
+    scatter = view.units * np.concatenate([scatter for _, scatter in lines])
+    factor = _usual(scatter / np.maximum(sizes, LEAST_NOISE))
+    return CarriedPrecision(plain.near, plain.growth, network=network, factor=factor)
 
 
 def around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
@@ -176,7 +200,7 @@ class BoxView(View):
         """Inputs (n, d) all over the cube."""
         return CUBE.sample(rng, n, self.dim)
 
-    def noise_at_use(self, rows: FloatArray) -> FloatArray:
+    def noise_at_use(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
         """Noise (n,) of answers at such inputs."""
         return self.noise.at(np.linalg.norm(rows, axis=1))
 

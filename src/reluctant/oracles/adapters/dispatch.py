@@ -237,7 +237,7 @@ def _adapt_file(name: str, options: OpenOptions) -> Oracle:
     path = Path(name)
     if not path.is_file():
         raise UnknownTarget.about(
-            "target", got=f"'{name}'", expected="an existing .onnx or .npz file, module:attribute, or http(s)://...",
+            "target", got=f"'{name}'", expected="an existing .onnx or .npz file, module:attribute, or an address",
             fix="Check the path.",
         )  # fmt: skip
     if path.suffix in CODE_SUFFIXES:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.given_gradients import as_gradients
 from reluctant.oracles.base import Explained
+from reluctant.oracles.explanations import as_gradients
 
 
 @dataclass(frozen=True)

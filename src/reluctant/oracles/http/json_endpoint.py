@@ -174,8 +174,8 @@ class ReplyPath:
         except (KeyError, IndexError, TypeError):
             raise InvalidAnswer(
                 f"target: got a reply with {_contents_of(data)} where the path '{self.text}' asks for "
-                f"{'a list' if step is None else repr(step)}, expected the answers there. Give another reply=."
-            ) from None
+                f"{'a list' if step is None else repr(step)}, expected the answers there."
+            ).advised("Give another reply=.") from None
         return self._find(inner, depth + 1)
 
 

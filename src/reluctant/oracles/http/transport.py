@@ -251,24 +251,23 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
     if reply.status in BUSY_STATUSES:
         wait = retry_after(reply.headers)
         more = f" and asks to come back in {wait:g} s" if wait else ""
-        return TargetBusy(
-            f"target: {said}{more}. Ask more slowly (rate=, connections=1) or raise retries.", retry_after=wait
+        return TargetBusy(f"target: {said}{more}.", retry_after=wait).advised(
+            "Ask more slowly (rate=, connections=1) or raise retries=."
         )
     if reply.status in NO_ENTRY_STATUSES:
         fix = (
-            f"Check the credential in {auth_env}, and auth_header."
+            f"Check the credential in {auth_env}, and auth_header=."
             if auth_env
             else "Name the environment variable that holds the credential: auth_env='NAME'."
         )
-        return TargetRefused(f"target: {said}, expected to be let in. {fix}")
+        return TargetRefused(f"target: {said}, expected to be let in.").advised(fix)
     if reply.status in TOO_MUCH_STATUSES and rows > 1:
-        return BatchRefused(f"target: {said} to {rows} rows at once. Give a smaller batch=.")
+        return BatchRefused(f"target: {said} to {rows} rows at once.").advised("Give a smaller batch=.")
     if reply.status < 500:
         return _refused(reply, said, rows)
-    return TargetUnavailable(
-        f"target: {said}, expected an answer. If it happens now and then, raise retries; "
-        "if it takes only a fixed number of rows, give batch=; if it never answers, check dim.",
-        replied=True,
+    return TargetUnavailable(f"target: {said}, expected an answer.", replied=True).advised(
+        "If it happens now and then, raise retries=. If it takes only a fixed number of rows, give batch=. "
+        "If it never answers, check dim=."
     )
 
 
@@ -277,10 +276,8 @@ def _refused(reply: Reply, said: str, rows: int) -> TargetRefused:
     if reply.status == NOT_FOUND or not rows:
         return TargetRefused(f"target: {said}, expected an answer. Check the address, and the name of the model in it.")
     ranges = ", and the range of inputs that it takes (domain=)" if reply.status in TOO_MUCH_STATUSES else ""
-    return TargetRefused(
-        f"target: {said}, expected an answer. Check the address, dim, datatype and encoding{ranges}.",
-        these_rows=reply.status in TOO_MUCH_STATUSES,
-    )
+    refused = TargetRefused(f"target: {said}, expected an answer.", these_rows=reply.status in TOO_MUCH_STATUSES)
+    return refused.advised(f"Check the address, the request (request=, dim=, datatype=, encoding=){ranges}.")
 
 
 def said_by(reply: Reply, where: str, verb: str = " answered") -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.estimation.formulas import answers_per_parameter
+from reluctant.evidence import Measured
 from reluctant.extraction import DepthTwo, extract
 from reluctant.extraction.method import Method
 from reluctant.learning import learn
@@ -139,7 +140,7 @@ def exact_run(
         true,
         result.network if result.ok else None,
         result.queries,
-        tuple(result.evidence.get("failures", ())),
+        Measured.of(result).failures,
         seconds,
         seconds / timed.seconds,
         seed,

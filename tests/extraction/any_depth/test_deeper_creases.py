@@ -1,0 +1,43 @@
+"""Creases of a deeper layer that look like those of the next, and layers known to few digits."""
+
+from __future__ import annotations
+
+import numpy as np
+from layers_known import crease_points, crease_through, known_part, search_tools
+
+import reluctant as rl
+from reluctant.extraction.any_depth.crease_equations import solve_crease
+from reluctant.extraction.any_depth.presence import ends_at
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+
+DEEP = planted((6, 6, 2, 6, 1), 4, bias=0.1)
+
+
+def test_a_crease_ends_at_neurons_of_its_own_layer_if_it_is_of_a_deeper_one() -> None:
+    _, asker, _ = search_tools(DEEP, 0)
+    known, so_far = known_part(DEEP, 1), known_part(DEEP, 2)
+    points = crease_points(DEEP, 2, 0, 60)
+    second = DEEP.preactivations(points)[1]
+    alone = crease_through(DEEP, 2, 0, points[(second[:, 0] > 0) & (second[:, 1] < 0)])
+    incoming = solve_crease(known, alone)
+    assert len(alone.points) > 20
+    assert incoming.residual < 1e-10  # one unit alone is on: it looks like one of the second layer
+    assert ends_at(asker, known, alone, incoming, so_far)
+
+
+def test_a_crease_goes_on_behind_neurons_of_its_own_layer() -> None:
+    _, asker, _ = search_tools(DEEP, 0)
+    points = crease_points(DEEP, 1, 0, 100)
+    beside = crease_through(DEEP, 1, 0, points[DEEP.preactivations(points)[1][:, 1] < 0])
+    incoming = solve_crease(known_part(DEEP, 1), beside)
+    assert not ends_at(asker, known_part(DEEP, 1), beside, incoming, known_part(DEEP, 2))
+
+
+def test_layers_keep_their_digits_where_answers_have_few() -> None:
+    plain = planted((10, 8, 7, 6, 3), 2, bias=0.1)
+    small = [*plain.weights[:-1], 1e-6 * plain.weights[-1]]  # beside constants of 0.1, eleven digits are left
+    true = ReLUNetwork(small, [*plain.biases[:-1], np.array([0.1, -0.1, 0.12])])
+    result = rl.extract(true, rl.AnyDepth(), rng=0, attempts=1)
+    assert result.ok, result.evidence["failures"]
+    assert result.queries <= 15_000
