@@ -52,11 +52,13 @@ class Neuron:
         return replace(other, turned=self.turned, mirrored=self.mirrored, hidden=self.hidden)
 
 
+LARGEST_RESIDUAL = 1e-7  # of a neuron's linear system
+
+
 def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease, seen_share: float) -> Neuron | None:
     """The neuron of a crease, if its equations agree and the stored lines do not speak against it."""
-    largest_residual = 1e-7  # of a neuron's linear system
     incoming = solve_crease(known, crease)
-    if incoming.residual < largest_residual and line_score(store, known, incoming).share() >= seen_share:
+    if incoming.residual < LARGEST_RESIDUAL and line_score(store, known, incoming).share() >= seen_share:
         return Neuron(crease, incoming)
     return None
 
@@ -177,9 +179,10 @@ class LayerSearch:
             crease = neuron.crease.with_points(passed)
             if not self.known.layers and off_at(neuron, passed) > self.limits.sharp * self.store.scale:
                 crease = crease.with_points(places_of(self.asker, crease, self.store.dim + 2))
-            again = self.accepted(crease, hidden=neuron.hidden)
-            if again is not None and again.incoming.open.shape[1] <= neuron.incoming.open.shape[1]:
-                self.neurons[k] = neuron.again(again)
+            incoming = solve_crease(self.known, crease)
+            as_open = incoming.open.shape[1] <= neuron.incoming.open.shape[1]
+            if as_open and incoming.residual < LARGEST_RESIDUAL:
+                self.neurons[k] = replace(neuron, crease=crease, incoming=incoming)
 
     def explains_little(self) -> bool:
         """True if most kinks are left of those there were: neurons may be missing below."""
