@@ -15,6 +15,7 @@ from reluctant.estimation.formulas import (
     DEPTH_THREE,
     DEPTH_TWO,
     FLOAT32_DIGITS,
+    FROM_LABELS,
     LABELS_ONLY,
     ROUNDED_FLOAT32,
     STEADY_NOISE,
@@ -24,7 +25,7 @@ from reluctant.estimation.formulas import (
 )
 from reluctant.report.numbers import bytes_, count, duration
 
-MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, STEADY_NOISE, FLOAT32_DIGITS, ROUNDED_FLOAT32, LABELS_ONLY)
+MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, STEADY_NOISE, FLOAT32_DIGITS, ROUNDED_FLOAT32, FROM_LABELS, LABELS_ONLY)
 COUNTS = {
     DEPTH_TWO: ("neurons", "neurons²"),
     DEPTH_THREE: ("first weights", "h·(h + k)", "neurons"),
@@ -32,6 +33,7 @@ COUNTS = {
     STEADY_NOISE: ("neurons",),
     FLOAT32_DIGITS: ("neurons", "neurons × spare lines", "a run"),
     ROUNDED_FLOAT32: ("neurons", "a run"),
+    FROM_LABELS: ("(n − 8)·(k + m − 1)", "k·(m − 1)", "a run"),
     LABELS_ONLY: ("k·(n − k)", "k³", "a run"),
 }
 SIZES = (

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.results import read_results  # noqa: E402
 
 from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
-from reluctant.estimation.formulas import DECIMALS, FLOAT32, NOISE  # noqa: E402
+from reluctant.estimation.formulas import DECIMALS, FEWEST_LAYERS, FLOAT32, NOISE  # noqa: E402
 from reluctant.extraction.attempts import POINTS_FOR_DEEP, points_at_use, points_on_lines  # noqa: E402
 from reluctant.verification.agreement import LINE_POINTS  # noqa: E402
 
@@ -37,6 +37,7 @@ EXACT = (
 TRAINED = {"digits": [64, 32, 16, 10]}  # networks that are not called by their shape
 NAMED = re.compile(r"(\d+(?:-\d+)+)")
 FEW_DIGITS = re.compile(r"(float32, )?(\d+) decimals|noise (\S+)|(float32)$")
+SINGLE = "-f32"  # labels of a target that computes in float32
 VERIFIED_SO_SINCE = "2026-11-17"
 CORE, DEVICE = "one CPU core", "NVIDIA H200"
 
@@ -47,7 +48,13 @@ def points() -> Iterator[Row]:
     """All points, in the order of the benchmarks."""
     for source in EXACT:
         for name, row in read_results(source).items():
-            yield point(name, row, source, row.get("kind", "float64"))
+            found = point(name, row, source, row.get("kind", "float64"))
+            # Labels give all of one hidden layer for less than its span.
+            if found["answers"] != "labels" or len(found["widths"]) > FEWEST_LAYERS:
+                yield found
+    for name, row in read_results("labels").items():
+        if SINGLE not in name:
+            yield point(name, row, "labels", "labels")
     for name, row in read_results("precision").items():
         if asked := answers(name):
             yield point(name, row, "precision", asked)

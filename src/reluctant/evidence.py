@@ -109,6 +109,11 @@ class Measured:
         """The comparison of a network with values; None where labels were compared, or nothing was."""
         return self.verification if isinstance(self.verification, Verification) else None
 
+    @property
+    def label_check(self) -> LabelVerification | None:
+        """The comparison of a network with labels; None where values were compared, or nothing was."""
+        return self.verification if isinstance(self.verification, LabelVerification) else None
+
 
 def _of_type(evidence: Mapping[str, Any], key: str, wanted: type[Fact]) -> Fact | None:
     found = evidence.get(key)

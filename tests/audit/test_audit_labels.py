@@ -9,30 +9,63 @@ from audit_targets import NETWORK
 
 from reluctant import open_oracle
 from reluctant.audit import audit
+from reluctant.audit.facts import CopyMethod, ErrorKind
 from reluctant.audit.steps.interface_steps import FEW_ROWS
+from reluctant.report.overview import confidence_sentence, verdict_sentence
 from reluctant.testing import planted
 
 WIDE_INPUT = planted((12, 4, 2))
 
 
-def test_labels_alone_still_give_the_span(record):
+def test_labels_alone_give_the_whole_boundary(record):
     found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12, steps=UNTRAINED)
-    assert found.verdict.level == "span"
-    assert list(found.verdict.leaks) == ["span"]
+    assert (found.verdict.level, found.verdict.confidence) == ("exact", "verified")
+    assert {"extractable", "span"} <= set(found.verdict.leaks)
     assert found.span.rank == 4
-    assert found.extraction is None
-    for name, missing in (("extraction", "creases"), ("learning", "creases"), ("flip", "gradient")):
-        assert (why(found, name), fields(found, name)) == ("nothing-to-find", {"gives": "labels", "missing": missing})
-    assert reasons(found.verdict)[0] == "answers-are-labels"
-    assert found.verdict.confidence == "label-directions"
-    assert found.flip is None
-    assert found.recovered is None
+    assert (found.recovered.method, found.recovered.error.kind) == (CopyMethod.LABELS, ErrorKind.BOUNDARY)
+    assert found.recovered.error.largest <= 1e-9
+    assert found.extraction.verification.share < 0.1
+    assert found.expected.precision == "labels"
+    assert (why(found, "flip"), fields(found, "flip")) == (
+        "nothing-to-find",
+        {"gives": "labels", "missing": "gradient"},
+    )
+    assert why(found, "errors") == "copy-apart"
+    assert "for each parameter) would take" in verdict_sentence(found)
+    assert "points of the copy's boundary were right" in confidence_sentence(found)
+
+
+def test_labels_without_the_rows_for_a_copy_leave_it_open(record):
+    """Absent it is not: more rows would find it."""
+    found = record(
+        lambda x: WIDE_INPUT(x).argmax(axis=1), 12, budget=4000, steps=["health", "extraction", "part", "defenses"]
+    )
+    assert found.extraction.outcome == "out-of-budget"
+    assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
+    assert why(found, "part") == "no-part"
+
+
+def test_a_curved_boundary_settles_that_nothing_can_be_extracted(record):
+    found = record(lambda x: (np.tanh(x).sum(axis=1) > 0.3).astype(float), 8, steps=["health", "extraction"])
+    assert why(found, "extraction") == "curved-boundary"
+    assert "extractable" not in found.verdict.unsettled
+
+
+def test_labels_of_a_file_are_compared_by_neurons(record, tmp_path):
+    network = planted((8, 3, 1))
+    network.save(tmp_path / "true.npz")
+    found = record(
+        lambda x: (network(x)[:, 0] > 0).astype(float), 8, file=tmp_path / "true.npz",
+        steps=["health", "extraction", "truth", "defenses"],
+    )  # fmt: skip
+    assert (found.truth.neurons, found.truth.largest_error) == (3, None)
+    assert found.truth.neurons_found == found.recovered.widths[1] > 0
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_one_hot_answers_are_labels_in_every_part(record, seed):
     """The reason of the verdict is that of the interface, whatever the few lines of a step look like."""
-    found = record(lambda x: np.eye(3)[NETWORK(x).argmax(axis=1)], 6, rng=seed, steps=["health", "span", "extraction"])
+    found = record(lambda x: np.eye(3)[NETWORK(x).argmax(axis=1)], 6, rng=seed, steps=["health", "span"])
     assert (found.interface.shape, found.interface.answers) == ("piecewise constant", "labels")
     assert reasons(found.verdict)[0] == "answers-are-labels"
     assert {"not-piecewise-linear", "all-the-same"}.isdisjoint(reasons(found.verdict))

@@ -79,7 +79,8 @@ def test_numbers_of_classes_are_labels_however_many_they_are(classes: int) -> No
     target = rl.open_oracle(lambda x: (x @ normals.T).argmax(axis=1), dim=8)
     found = audit(target, budget=6_000, seconds=2.0, steps=REBUILDING)
     assert found.known.whole in (None, IntegerKind.LABELS)
-    assert "extractable" not in found.verdict.unsettled
+    assert not found.known.perhaps_numbers
+    assert found.known.extraction is not None  # from labels
     assert {"rounded-numbers", "maybe-rounded-numbers"}.isdisjoint(reasons(found.verdict))
 
 

@@ -21,9 +21,9 @@ def test_what_it_prints(command):
 
 def test_large_numbers_have_commas(command):
     ended = command("estimate", "784-128-64-10", "--precision", "labels", "--price", "1e6", "--currency", "EUR")
-    assert "at 1,000,000 EUR a thousand  20,0" in ended.out
-    assert "answers for each parameter   183  (" in ended.out
-    assert "transcript on disk           481" in ended.out
+    assert "at 1,000,000 EUR a thousand  19,2" in ended.out
+    assert "answers for each parameter   176  (" in ended.out
+    assert "transcript on disk           462" in ended.out
 
 
 def test_what_was_extrapolated(command):

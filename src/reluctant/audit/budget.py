@@ -19,6 +19,7 @@ from reluctant.estimation.formulas import (
     FEWEST_LAYERS,
     FLOAT32,
     FLOAT64,
+    LABELS,
     NOISE,
     ROUNDED_SINGLE,
     UNMEASURED_DECIMALS,
@@ -26,7 +27,7 @@ from reluctant.estimation.formulas import (
 )
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
-from reluctant.interface.prospects import exact_refusal
+from reluctant.interface.prospects import answers_labels, exact_refusal
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts
@@ -110,9 +111,10 @@ def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate:
     At the price and the rate, if they were given. Rows are those for the values that are read, the shape is that of the
     network before its link. Inside a range of inputs few shapes were measured: there is no number.
     """
-    run, network, health = known.copy, known.network, known.health
+    run, health = known.copy, known.health
     if run is None or run.outcome is not Outcome.RECOVERED:
         return None
+    network = run.network
     if network is None or health is None or len(network.widths) < FEWEST_LAYERS:
         return None
     per_thousand = None if price is None else float(price["per thousand"])
@@ -136,6 +138,8 @@ def _range(found: Range | None) -> RangeFacts | None:
 
 def answers_of(health: Interface) -> str:
     """What the answers give, as an estimate takes it."""
+    if answers_labels(health):
+        return LABELS
     if exact_refusal(health) is not Outcome.LOW_PRECISION:
         rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS[DECIMALS]
         return f"{DECIMALS}={health.decimals}" if rounded else FLOAT64
@@ -179,6 +183,7 @@ def _widths_of_file(known: Findings) -> Widths | None:
 def _rows(oracle: Counting, known: Findings, health: Interface, widths: Widths) -> Range | None:
     """There are numbers for values that are answered everywhere."""
     everywhere = oracle.facts.domain.is_space and known.reach is None
-    if known.linked or not everywhere or health.refusal is not None or len(widths) < FEWEST_LAYERS:
+    refused = health.refusal is not None and not answers_labels(health)
+    if known.linked or not everywhere or refused or len(widths) < FEWEST_LAYERS:
         return None
     return estimate(widths, precision=answers_of(health)).queries

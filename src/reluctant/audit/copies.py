@@ -33,6 +33,9 @@ def copy_error(run: Result) -> CopyError:
     Errors are those of its verification, which have the noise of the answers in them.
     """
     measured = Measured.of(run)
+    labels = measured.label_check
+    if labels is not None and labels.ok:
+        return CopyError(ErrorKind.BOUNDARY, finite(labels.boundary_error), None, labels.points)
     verification, precision = measured.value_check, measured.precision
     largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
     found = CopyError(
@@ -68,6 +71,8 @@ def method_of(run: Result) -> CopyMethod:
         return CopyMethod.TRAINING
     if measured.to_accuracy:
         return CopyMethod.LEARNING
+    if measured.label_check is not None:
+        return CopyMethod.LABELS
     return CopyMethod.FEW_DIGITS if measured.precision is not None else CopyMethod.EXACT
 
 

@@ -313,7 +313,7 @@ def _copy(
         raise Skip("outputs-left-out")
     if known.given.output is not None and known.linked:
         raise Skip("output-behind-link")
-    if extraction is not None and extraction.ok and extraction.network is not None:
+    if extraction is not None and extraction.ok and extraction.network is not None and not known.of_labels:
         plain = NetworkOracle(extraction.as_written(known.written_link))
         explained = gradients and not Measured.of(extraction).gradients_refused
         whole = WithGradients(plain, plain.gradients) if explained else plain
@@ -321,7 +321,7 @@ def _copy(
         digits = digits_served(known.served)
         return open_oracle(noisy, domain=domain), open_oracle(whole, domain=domain), digits, StandsFor.RECOVERED
     if known.given.file is None:
-        raise Skip("no-local-copy")
+        raise Skip("labels-left-alone" if extraction is not None and extraction.ok else "no-local-copy")
     # Percentages lose their digits before they are divided by 100.
     before, last = (
         split_last_defenses(known.given.defense, FEWER_DIGITS) if known.written is None else (known.given.defense, ())

@@ -150,8 +150,9 @@ class AtUse:
 class VerificationFacts:
     """A network compared with the target at new inputs.
 
-    bound: error that no point went beyond. share: the largest part of typical inputs that may err by more than it
-    and not have been met, with this confidence. untested: neurons whose crease does not pass the scale of use.
+    bound: error that no point went beyond; of labels, distance of the boundary in typical inputs. share: the largest
+    part of typical inputs, or of the boundary, that may err by more than it and not have been met, with this
+    confidence. untested: neurons whose crease does not pass the scale of use.
     """
 
     ok: bool
@@ -433,6 +434,7 @@ class CopyMethod(StrEnum):
 
     EXACT = "exact-extraction"
     FEW_DIGITS = "few-digits"
+    LABELS = "labels"
     LEARNING = "learning"
     TRAINING = "training"
 
@@ -441,13 +443,15 @@ class ErrorKind(StrEnum):
     """What the error of a copy is known by.
 
     every-digit: it explains answers to their last digit. digits: verified to so many digits. held-out: measured at
-    inputs that it was not trained on. rms: measured, root mean square. unverified: none of these.
+    inputs that it was not trained on. rms: measured, root mean square. boundary: its decision boundary was verified;
+    `largest` is the distance from the target's, in typical inputs. unverified: none of these.
     """
 
     EVERY_DIGIT = "every-digit"
     DIGITS = "digits"
     HELD_OUT = "held-out"
     RMS = "rms"
+    BOUNDARY = "boundary"
     UNVERIFIED = "unverified"
 
 

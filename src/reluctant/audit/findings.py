@@ -19,6 +19,7 @@ from reluctant.estimation import Range
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
+from reluctant.interface.prospects import answers_labels
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
@@ -258,6 +259,11 @@ class Findings:
     def network(self) -> ReLUNetwork | None:
         """The network of that run; None of one whose values are not those of the interface, as of labels."""
         return None if self.copy is None or self.apart else self.copy.network
+
+    @property
+    def of_labels(self) -> bool:
+        """True if the target answers labels alone."""
+        return self.health is not None and answers_labels(self.health)
 
     @property
     def apart(self) -> bool:

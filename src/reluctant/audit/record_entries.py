@@ -73,6 +73,8 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Facts
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import Span
+from reluctant.verification import Verification
+from reluctant.verification.label_check import LabelVerification
 
 SMALL_INPUT = 4096  # numbers of an input that is written into the record
 ATLAS, NIST, OWASP = "MITRE ATLAS", "NIST AI 100-2", "OWASP Machine Learning Security Top 10"
@@ -219,7 +221,7 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
         network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, bool(network.skips)
         ),
-        verification=_verification(measured.value_check), precision=_precision(measured.precision),
+        verification=_verification(measured.verification), precision=_precision(measured.precision),
         accuracy=None if accuracy is None else LearnedAccuracy(
             finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
         ),
@@ -235,9 +237,14 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
     )  # fmt: skip
 
 
-def _verification(checked: Any) -> VerificationFacts | None:
+def _verification(checked: Verification | LabelVerification | None) -> VerificationFacts | None:
     if checked is None:
         return None
+    if isinstance(checked, LabelVerification):
+        return VerificationFacts(
+            checked.ok, checked.points, None, None, checked.tol, finite(checked.boundary_error), checked.share,
+            checked.confidence, checked.untested, checked.undecided > 0,
+        )  # fmt: skip
     use = checked.at_use
     return VerificationFacts(
         checked.ok, checked.points, finite(checked.max_error), finite(checked.rms_error), finite(checked.tol),

@@ -153,6 +153,8 @@ def _closeness_fields(run: Ended) -> dict[str, Any]:
 
 def _of_outcome(run: Ended, known: Findings) -> Diagnosis:
     """The outcome itself, with what the target said or how far off the best network is."""
+    if known.of_labels and run is known.extraction and run.reason is not None:
+        return Diagnosis(run.reason.slug, run.reason.fields)
     saturates = known.linked and run.outcome in SATURATING
     fields: dict[str, Any] = {"saturates": True} if saturates else {}
     typical = copy_error(run).typical if isinstance(run, Result) else None

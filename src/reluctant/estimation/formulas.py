@@ -37,6 +37,7 @@ from reluctant.extraction.few_digits.method import (
     rounded_distance,
 )
 from reluctant.extraction.few_digits.noisy_extension import starting_points
+from reluctant.extraction.from_labels import FromLabels
 from reluctant.interface.health import ROWS_PER_LINE
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis
@@ -294,6 +295,13 @@ def _fixed_rounded(widths: Widths, answers: Answers) -> Rows:
     }
 
 
+def _counts_from_labels(widths: Widths, answers: Answers) -> tuple[float, ...]:
+    """Unknown numbers of the directions outside the flat; neurons, for each pair of classes that may meet; a run."""
+    n, k, m = widths
+    outside = max(0, n - FromLabels.flat)
+    return float(outside * (k + max(m - 1, 1))), float(k * max(m - 1, 1)), 1.0
+
+
 def _counts_labels(widths: Widths, answers: Answers) -> tuple[float, ...]:
     """Components of the normals outside the span and inside; the cube is what runs show, and no argument."""
     n, k = widths[0], min(widths[0], widths[1])
@@ -325,6 +333,10 @@ ROUNDED_FLOAT32 = CostFormula(
     "extraction from float32 of few decimals, from afar", "a copy as exact as the decimals allow", _fixed_rounded,
     ("line and subspace", "whatever the width"), lambda widths, answers: (float(widths[1]), 1.0), crowds=True,
 )  # fmt: skip
+FROM_LABELS = CostFormula(
+    "extraction from labels alone", "a copy with the same decision boundary", lambda widths, answers: {},
+    ("directions outside the flat", "neurons in the flat", "look and verification"), _counts_from_labels,
+)  # fmt: skip
 LABELS_ONLY = CostFormula(
     "span from labels alone", "the directions of its input that change its label, and no copy",
     lambda widths, answers: {}, ("outside the span", "inside the span", "boundary and verification"), _counts_labels,
@@ -332,10 +344,10 @@ LABELS_ONLY = CostFormula(
 
 
 def formula_for(widths: Widths, answers: Answers, link: str = "identity") -> CostFormula | Diagnosis:
-    """The formula of what `extract` would do, or `recover_span` from labels; a reason where there is none."""
+    """The formula of what `extract` would do, of `recover_span` for labels of several layers; or why there is none."""
     hidden = len(widths) - 2
     if answers.kind == LABELS:
-        return LABELS_ONLY
+        return FROM_LABELS if hidden == 1 else LABELS_ONLY
     if link != "identity":
         return Diagnosis("link-not-measured", {"link": link})
     if answers.between:

@@ -104,13 +104,15 @@ def _hyperplane(
 ) -> tuple[FloatArray, float] | None:
     """Unit weights and bias of the neuron that bends most of these pieces; None where fewer than half agree."""
     tried, most, agree, step = 4, 12, 1e-4, 0.1  # of the distance to the crease, in all coordinates together
+    most_rows = 4000  # of the search for creases
     order = np.argsort(-bent.length)[:most]
     if not len(order):
         return None
     lines = Lines.between(bent.start[order], bent.stop[order], float(np.sqrt(oracle.dim)))
-    scan = scan_lines(oracle.query, lines, noise, rng)
+    scan = scan_lines(oracle.query, lines, noise, rng, most=most_rows)
     single = [k for k in range(len(lines)) if (scan.creases.line == k).sum() == 1 and not scan.open[k]]
     at = {k: float(scan.creases.t[scan.creases.line == k][0]) for k in single}
+    single = [k for k in single if 0 < at[k] < lines.high[k]]
     on = np.array([lines.origins[k] + at[k] * lines.directions[k] for k in single])
     roomy = sorted(single, key=lambda k: -min(at[k], float(lines.high[k]) - at[k]))[:tried]
     for k in roomy:

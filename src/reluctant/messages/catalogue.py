@@ -210,7 +210,7 @@ INTERFACES: Mapping[str, Entry] = {
     ),
     "answers-are-labels": Entry(
         "The answers are labels, which do not change under small steps.",
-        "They hold no weights and no gradients.",
+        "They hold no gradients. Their boundary holds the weights, up to what labels can tell.",
     ),
     "labels-or-numbers": Entry(
         "The answers are whole numbers, which do not change under small steps. They may be classes or rounded values.",
@@ -398,6 +398,10 @@ RUNS: Mapping[str, Entry] = {
         "The boundary is made of steps along single inputs, {resolution:.0e} of a typical input long: inputs are"
         " rounded, as to whole numbers, or the target is a tree. No weights can be read from it.",
         example={"resolution": 1e-3},
+    ),
+    "first-layer-from-labels": Entry(
+        "Labels gave the {neurons} neurons of the first hidden layer. The layers above it were not recovered.",
+        example={"neurons": 10},
     ),
     "curved-boundary": Entry("The boundary between the labels is curved: it is not that of a ReLU network."),
     "labels-without-gradient": Entry("The answers do not change under small steps, as labels: they have no gradient."),
@@ -622,6 +626,7 @@ AUDITS: Mapping[str, Entry] = {
     "target-not-open": Entry("The target is not open."),
     "outputs-left-out": Entry("Some outputs were left out, and defenses act on the answers with all of them."),
     "output-behind-link": Entry("The audit read one output behind a link, and defenses act on all outputs."),
+    "labels-left-alone": Entry("The target answers labels alone: no defense is tried that leaves less than a label."),
     "no-local-copy": Entry("There is no local copy: the network was not recovered, and the target is not a file."),
     "copy-apart": Entry("The trained network answers in another form than the target was read in."),
     "no-copy": Entry("There is no copy to compare with the target."),

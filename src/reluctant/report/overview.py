@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reluctant.audit.facts import CopyMethod, State, VerificationFacts
+from reluctant.audit.facts import CopyMethod, ErrorKind, State, VerificationFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
-from reluctant.report.sweep_text import is_close, is_open
+from reluctant.report.sweep_text import is_close, is_open, rate_delays
 from reluctant.report.text import (
     Writer,
     advice,
@@ -104,6 +104,7 @@ def _copy(record: AuditRecord) -> Iterator[str]:
         yield "Anyone who can query this interface can train a close copy of the network on its answers."
     else:
         whole = "the whole network" if record.verdict.level is Level.EXACT else "the network closely"
+        whole = "its whole decision boundary" if found is not None and found.method is CopyMethod.LABELS else whole
         yield f"Anyone who can query this interface can copy {whole}."
     if found is None:
         return
@@ -113,6 +114,9 @@ def _copy(record: AuditRecord) -> Iterator[str]:
     if found.method is CopyMethod.TRAINING:
         made = f"a network of its own, {shape}, trained on {count(found.queries)} answers"
     yield f"The copy is {made}. It {error_phrase(found.error)}."
+    if found.method is CopyMethod.LABELS:
+        each = "" if found.queries_per_parameter is None else f" ({found.queries_per_parameter:.0f} for each parameter)"
+        yield f"Its {count(found.queries)} labels{each} {rate_delays(found.queries)}."
 
 
 def _part_sentence(record: AuditRecord) -> list[str]:
@@ -231,7 +235,13 @@ def _of_the_copy(record: AuditRecord) -> Iterator[str]:
     if run is None:
         return
     checked = run.verification
-    if checked is not None and checked.ok:
+    if checked is not None and checked.ok and record.recovered and record.recovered.method is CopyMethod.LABELS:
+        yield (
+            f"High. Labels on both sides of {count(checked.points)} points of the copy's boundary were right, also at "
+            f"its creases. With {checked.confidence:.0%} confidence, less than {percent(checked.share)} of it is off "
+            f"by more than {size(checked.bound)} of a typical input."
+        )
+    elif checked is not None and checked.ok:
         yield (
             f"High. The copy was compared with the target at {count(checked.points)} new inputs of three sizes, on its "
             f"creases and beside them. With {checked.confidence:.0%} confidence, fewer than {percent(checked.share)} "
@@ -410,7 +420,9 @@ def _copied(record: AuditRecord) -> Figure | None:
             return Figure("The same label from a trained copy", percent(error.agreement), note)
         return Figure("Error of a trained copy", size(error.typical), f"rms, of the answers' deviation; {note}")
     note = layers
-    if error.largest is not None:
+    if error.kind is ErrorKind.BOUNDARY:
+        note += f", boundary within {size(error.largest)}"
+    elif error.largest is not None:
         note += f", largest error seen {size(error.largest)}"
     elif error.typical is not None:
         note += f", error {size(error.typical)} rms"

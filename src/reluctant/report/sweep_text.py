@@ -94,11 +94,16 @@ def _from_labels(sweep: SweepFacts) -> str:
     if not rows or rows[0] is None or not rows[0].ok:
         return ""
     labels = rows[0].queries
-    slow, fast = (duration(labels / rate) for rate in (1.0, 100.0))
     return (
-        f" The label alone is no defense: {count(labels)} labels gave the whole decision boundary. That takes {slow} at"
-        f" one label a second, {fast} at a hundred."
+        f" The label alone is no defense: {count(labels)} labels gave the whole decision boundary, which "
+        f"{rate_delays(labels)}."
     )
+
+
+def rate_delays(queries: int) -> str:
+    """What limits of rate would mean for so many queries, in time."""
+    slow, fast = (duration(queries / rate) for rate in (1.0, 100.0))
+    return f"would take {slow} at one a second, {fast} at a hundred"
 
 
 def _explanations(sweep: SweepFacts) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.facts import Bounds, CopyMethod, InterfaceFacts, RangeFacts, Recovered, State, Truth
+from reluctant.audit.facts import Bounds, CopyMethod, ErrorKind, InterfaceFacts, RangeFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.report.numbers import count, duration, money, percent, size
@@ -27,6 +27,7 @@ Facts = list[tuple[str, str]]
 METHODS = {
     CopyMethod.EXACT: "exact extraction",
     CopyMethod.FEW_DIGITS: "extraction from few digits",
+    CopyMethod.LABELS: "extraction from labels",
     CopyMethod.LEARNING: "learning",
     CopyMethod.TRAINING: "training on the answers",
 }
@@ -88,7 +89,9 @@ def recovered_facts(record: AuditRecord) -> Facts:
     if found is None:
         return []
     error, inside = found.error, found.error.inside
-    seen, own = _error(error.largest, inside), _error(error.own, inside)
+    on_boundary = error.kind is ErrorKind.BOUNDARY
+    seen = f"boundary within {size(error.largest)} of a typical input" if on_boundary else _error(error.largest, inside)
+    own = _error(error.own, inside)
     seconds = found.seconds
     return _facts(
         ("Method", METHODS[found.method]),

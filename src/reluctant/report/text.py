@@ -199,6 +199,8 @@ def error_phrase(error: CopyError) -> str:
         return _held_out_phrase(error)
     if error.kind is ErrorKind.RMS:
         return f"has an error of {size(error.typical)} of the output's deviation, root mean square"
+    if error.kind is ErrorKind.BOUNDARY:
+        return f"has the target's decision boundary, to within {size(error.largest)} of a typical input"
     return f"was not verified{_seen(error)}"
 
 

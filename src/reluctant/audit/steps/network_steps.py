@@ -36,13 +36,16 @@ FOUND = 1e-3  # of a unit weight vector: a neuron this close to the true one cou
 
 
 def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """Exact extraction with its own verification."""
+    """Exact extraction with its own verification, from labels where the target answers nothing else."""
     refused = (Outcome.NOT_PIECEWISE_LINEAR, Outcome.PIECEWISE_CONSTANT, Outcome.CONSTANT)
     fitted = _fitted_to_decimals(oracle, known, seed)
     if fitted is not None:
         return {"extraction": fitted}
-    skip_where(known, *refused, missing="creases")
+    if not known.of_labels:
+        skip_where(known, *refused, missing="creases")
     found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
+    if known.of_labels:  # its values are no answers of the target
+        found = replace(found, evidence={**found.evidence, OWN_LINK: "identity"})
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
     wider = with_directions_of(found.network, known.span) if found.ok and found.network is not None else None
     short = ran_out and not known.may_be_clipped
@@ -135,7 +138,7 @@ def confirm_part(oracle: Counting, known: Findings, seed: int) -> Mapping[str, A
     if known.may_be_clipped:
         raise Skip("may-be-clipped")
     network = None if known.extraction is None else known.extraction.network
-    if network is None or known.health is None or network.depth < 2:
+    if network is None or known.health is None or network.depth < 2 or known.of_labels:
         raise Skip("no-part")
     own = as_generator(seed).spawn(1)[0]
     return {"part": confirm_creases(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
@@ -200,7 +203,12 @@ def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[
         raise Skip("unreadable-file", error=error.slug, message=str(error)) from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):
         raise Skip("file-differs")
-    compared = _beside(found, true, seed, whole=known.copy is not None)
+    if known.of_labels:  # its values have a scale of their own
+        near, neurons = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0
+        compared: dict[str, Any] = {"neurons_found": near, "neurons": neurons, "all_layers": False}
+        compared |= {"largest_error": None, "largest_weight_error": None}
+    else:
+        compared = _beside(found, true, seed, whole=known.copy is not None)
     return {"truth": Truth(known.given.file.name, tuple(whole.widths), whole.parameters, **compared)}
 
 

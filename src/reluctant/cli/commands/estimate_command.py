@@ -30,6 +30,7 @@ def estimate(
         typer.Argument(metavar="SHAPE...", help="Widths from inputs to outputs: 784-128-1.", show_default=False),
     ],
     precision: Annotated[str, typer.Option(help=f"What an answer gives: {', '.join(KINDS)}.")] = "float64",
+    labels: Annotated[bool, typer.Option("--labels", help="The same as --precision labels.")] = False,
     link: Annotated[
         str,
         typer.Option(help="softmax, sigmoid, log-softmax, top-k, tanh: answers of which there is no number yet."),
@@ -55,14 +56,18 @@ def estimate(
 
     The shape 784-128-1 has 784 inputs, 128 hidden neurons and one output. The precision decimals=3 is a float64 model
     that rounds its answers; float32,decimals=3 is a float32 model that rounds, as most served ones do. With noise=1e-4
-    the noise is that part of the output's deviation. With labels the estimate covers the directions that change a
-    label, not a copy. Probabilities (--link softmax) have no estimate.
+    the noise is that part of the output's deviation. With labels the copy has the same decision boundary; of several
+    hidden layers the estimate covers the directions that change a label, not a copy. Probabilities (--link softmax)
+    have no estimate.
 
     Example: reluctant estimate 784-128-1 --rate 200 --price 0.5
+
+    Example: reluctant estimate 784-32-1 --labels --rate 100
 
     Example: reluctant estimate 784-128-10 3072-2048-10 --precision float32 --json -
     """
     check_record_path(where)
+    precision = "labels" if labels else precision
     found = [
         estimate_cost(shape, precision=precision, link=link, rate=rate, price=price, currency=currency, flops=flops)
         for shape in shapes

@@ -31,8 +31,10 @@ from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import find_turned, turn_terms, without_skip
 from reluctant.fitting.least_squares import Linearisation, Parts, StepRules, least_squares
 from reluctant.geometry import Frame
+from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.verification.precision import rounding_sizes
 
 SingleArray: TypeAlias = NDArray[np.float32]
 
@@ -52,6 +54,13 @@ class RandomAnswers:
         network = extension.lifted(core, self.frame)
         found = [network(self.rows[part].astype(np.float64)) for part in _row_blocks(len(self.rows))]
         return np.asarray((self.f - np.concatenate(found)) * self.weight)
+
+    def carried(self, network: ReLUNetwork, far: BoolArray) -> RandomAnswers:
+        """The same with noise of far inputs (n,) no less than the roundings that this network carries there."""
+        sizes = np.sqrt((rounding_sizes(network, self.rows.astype(np.float64)) ** 2).mean(axis=1))
+        unit = np.median(sizes[~far]) / np.median(1 / self.weight[~far, 0])
+        weight = np.where(far, np.minimum(self.weight[:, 0], unit / np.maximum(sizes, DOUBLE.tiny)), self.weight[:, 0])
+        return replace(self, weight=weight[:, None])
 
 
 def ask_anywhere(

@@ -162,6 +162,9 @@ class FewDigits(Method):
         fit = turned_fit(JointFit(known.framed.network, extension, known.points, random))
         if many:
             return polish_all(replace(fit, formed=False))
+        far = scales > 1
+        if far.any() and not far.all():
+            fit = replace(fit, anywhere=fit.anywhere.carried(fit.network, far))
         with one_blas_thread():
             return polish_all(fit)
 

@@ -25,17 +25,20 @@ class Creases:
     bends: np.ndarray  # (k,)
 
 
-def creases_of(facets: Facets, bends: Bends, size: float) -> tuple[Creases, np.ndarray]:
+def creases_of(
+    facets: Facets, bends: Bends, size: float, slope_error: float = SLOPE_ERROR
+) -> tuple[Creases, np.ndarray]:
     """The hyperplanes that two bends and more lie on, and the hyperplane of each bend, -1 where there is none."""
     first, second = (facets.normals[bends.sides[:, i]] for i in (0, 1))
     side = second - (first * second).sum(axis=1)[:, None] * first
-    sine = np.maximum(np.linalg.norm(side, axis=1), SLOPE_ERROR**2)
+    sine = np.maximum(np.linalg.norm(side, axis=1), slope_error**2)
     planes = np.stack([first, side / sine[:, None]], axis=2)  # (q, r, 2)
-    error = SLOPE_ERROR / sine
+    error = slope_error / sine
+    slack = 2 * AGREES * (error + slope_error)
     owner = np.full(len(bends), -1)
     i, j, u, offset = _matches(planes, bends, error, facets, size)
     found: list[tuple[FloatArray, float, int]] = []
-    fits = _fitting(planes, bends, error, u, offset, size)  # (candidates, q)
+    fits = _fitting(planes, bends, slack, u, offset, size)  # (candidates, q)
     alive = np.ones(len(bends), dtype=bool)
     while len(u):
         support = (fits & alive).sum(axis=1) * (alive[i] & alive[j])
@@ -44,7 +47,7 @@ def creases_of(facets: Facets, bends: Bends, size: float) -> tuple[Creases, np.n
             break
         members = np.flatnonzero(fits[best] & alive)
         direction, level = _refitted(planes, bends, error, members, size)
-        members = np.flatnonzero(_fitting(planes, bends, error, direction[None], np.array([level]), size)[0] & alive)
+        members = np.flatnonzero(_fitting(planes, bends, slack, direction[None], np.array([level]), size)[0] & alive)
         alive[fits[best]] = False
         alive[members] = False
         if len(members) > 1:
@@ -66,8 +69,9 @@ def _matches(
     i, j = i[~shared], j[~shared]
     if not len(i):
         return i, j, np.empty((0, planes.shape[1])), np.empty(0)
-    left, cosines, right = np.linalg.svd(np.swapaxes(planes[i], 1, 2) @ planes[j])
-    sines = np.sqrt(np.maximum(1 - np.minimum(cosines, 1) ** 2, 0))
+    shared_part = np.swapaxes(planes[i], 1, 2) @ planes[j]
+    left, _, right = np.linalg.svd(shared_part)
+    sines = np.linalg.svd(planes[j] - planes[i] @ shared_part, compute_uv=False)[:, ::-1]
     both = error[i] + error[j]
     u = np.einsum("qrl,ql->qr", planes[i], left[:, :, 0]) + np.einsum("qrl,ql->qr", planes[j], right[:, 0, :])
     u /= np.linalg.norm(u, axis=1)[:, None]
@@ -82,13 +86,12 @@ def _matches(
 
 
 def _fitting(
-    planes: FloatArray, bends: Bends, error: FloatArray, u: FloatArray, offset: FloatArray, size: float
+    planes: FloatArray, bends: Bends, slack: FloatArray, u: FloatArray, offset: FloatArray, size: float
 ) -> np.ndarray:
     """Which bends lie on each hyperplane: (candidates, q)."""
     inside = np.einsum("qrl,cr->cql", planes, u)
-    outside = np.sqrt(np.maximum(1 - (inside**2).sum(axis=2), 0))
+    outside = np.linalg.norm(u[:, None] - np.einsum("qrl,cql->cqr", planes, inside), axis=2)
     near = np.abs(u @ bends.points.T + offset[:, None])
-    slack = 2 * AGREES * (error + SLOPE_ERROR)
     far = size + np.linalg.norm(bends.points, axis=1)
     return np.asarray((outside < slack) & (near < slack * far))
 

@@ -19,6 +19,7 @@ from reluctant.numerics import FloatArray
 OUTSIDE = -1.0  # the label of points outside the domain, which are not asked
 PULLED = (0.5, 0.99)  # of the way to the bounds: where points go that lie outside
 FEW_DIGITS = 1e-10  # of a typical input
+NORMAL_BITS = (7, 20)  # of a step aside: how well the crossings of a normal are located, one after the other
 SCALES = (1.0, 1.0, 3.0)  # of random points, in typical inputs
 
 
@@ -141,7 +142,7 @@ class Flat:
 
 
 def facet_slopes(
-    flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray
+    flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray, bits: tuple[int, ...] = NORMAL_BITS
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
     """Normals (q, r) of the boundary at points of it, 1 along their directions across.
 
@@ -150,7 +151,7 @@ def facet_slopes(
 
     Cost: about (last bits + 5)·r rows each.
     """
-    bits, farthest = (7, 20), 32.0
+    farthest = 32.0
     points, unit = at.points, at.across
     (q, r), last = points.shape, 0
     random = flat.rng.standard_normal((q, r, r - 1))

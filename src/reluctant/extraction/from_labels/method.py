@@ -18,12 +18,14 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
+from reluctant.extraction.depth_three.method import compose, first_layer_alone, peel
 from reluctant.extraction.from_labels.bent_model import BentModel
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_outputs import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
+from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch
 from reluctant.extraction.from_labels.missed_creases import Peeling, averaged, first_facet, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
@@ -39,6 +41,8 @@ from reluctant.results import Outcome
 from reluctant.verification.label_check import check_labels
 
 TWO = 2  # labels
+FLATS = 2  # in which one hidden layer is looked for before several are
+FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
 OFFSETS = ((1e-9, 32.0), (1e-6, 64.0), (4e-12, 1.0))  # fine, coarse, exact: of a typical input; and in resolutions
@@ -52,12 +56,14 @@ class FromLabels(Method):
         classes: number of different labels; None finds out.
         flat: dimensions of the subspace that the first model is of.
         bits: how well a crossing is located, as a power of two of a typical input.
+        hidden_layers: most that are looked for, of two labels.
         boundary_error: largest error of the boundary, in typical inputs, that passes verification.
     """
 
     classes: int | None = None
     flat: int = 8
     bits: int = 46
+    hidden_layers: int = 2
     boundary_error: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -69,20 +75,62 @@ class FromLabels(Method):
         """One attempt; raises StageFailed where it gets stuck."""
         labels = only_labels(oracle)
         with one_blas_thread():
-            seen, network = look(labels, self.classes, rng), None
-            while network is None:
+            seen, failed = look(labels, self.classes, rng), 0
+            while True:
                 space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
+                deeper = self.hidden_layers > 1 and seen.may_be_deeper(labels)
                 try:
-                    network = self.network(labels, space, seen, keep)
+                    found = self.checked(labels, self.network(labels, space, seen, keep), seen, rng)
+                    if not deeper or (found.verification is not None and found.verification.ok):
+                        return found
                 except NewLabel as new:  # again, through inputs of it
                     seen = seen.with_inputs(new.rows, new.labels, self.classes)
+                    continue
                 except StageFailed as failure:
-                    seen = self.flickering(labels, seen, failure, rng)
+                    try:
+                        seen = self.flickering(labels, seen, failure, rng)
+                        continue
+                    except StageFailed:
+                        if failure.outcome is not None or not deeper:
+                            raise
+                failed += 1
+                if failed == FLATS:  # another flat may show what one does not
+                    return self.deeper(labels, space, seen, noise, rng, keep)
+
+    def checked(self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator) -> Candidate:
+        """The network with its verification by labels."""
         check = check_labels(
             labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
             tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
         )  # fmt: skip
         return Candidate(network, limits=LIMITS, verification=check)
+
+    def deeper(
+        self, labels: Counting, space: Flat, seen: FirstLabels, noise: DistanceNoise, rng: np.random.Generator,
+        keep: Callable[[ReLUNetwork], None],
+    ) -> Candidate:  # fmt: skip
+        """A network of more hidden layers: the first, and those above it on the orthant of its hidden values."""
+        with labels.stage("layer"):
+            layer = LayerSearch.of(space).run(seen.flat(space, min(LAYER_FLAT, labels.dim)))
+        known = first_layer_alone(layer, 1)
+        keep(known)
+        diagnosis = Diagnosis("first-layer-from-labels", {"neurons": len(layer)}, (TRAIN,))
+        above = replace(self, hidden_layers=self.hidden_layers - 1)
+        try:
+            top = above.run(peel(labels, layer), noise, rng, lambda part: None)
+        except StageFailed as failure:
+            raise StageFailed(
+                failure.stage, f"above the first layer: {failure.reason}", number=failure.number, limit=failure.limit,
+                partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
+            ) from failure  # fmt: skip
+        found = self.checked(labels, compose(layer, top.network), seen, rng)
+        check = found.verification
+        if check is not None and not check.ok:
+            raise StageFailed(
+                "verify", "above the first layer: labels beside the boundary are wrong", number=check.wrong, limit=0,
+                partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
+            )  # fmt: skip
+        return found
 
     def flickering(
         self, labels: Counting, seen: FirstLabels, failure: StageFailed, rng: np.random.Generator
@@ -229,6 +277,11 @@ class FirstLabels:
     def size(self) -> float:
         """Norm of a typical input."""
         return self.scale * float(np.sqrt(self.points.shape[1]))
+
+    def may_be_deeper(self, labels: Counting) -> bool:
+        """Whether more hidden layers may be looked for: of two labels with all their digits."""
+        enough = labels.dim >= FEWEST_INPUTS and self.resolution <= COARSE
+        return enough and len(self.names) == TWO and not self.domain.is_box
 
     def class_of(self, answers: FloatArray) -> np.ndarray:
         """The number of each label among the names, -1 for any other."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints, row_norms
-from reluctant.extraction.from_labels.flat import Flat, facet_slopes
+from reluctant.extraction.from_labels.flat import NORMAL_BITS, Flat, facet_slopes
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
@@ -54,9 +54,11 @@ class Facets:
         return LocatedPoints(self.beside.reshape(-1, r), self.tol.reshape(-1), np.repeat(self.pairs, r, axis=0))
 
     @classmethod
-    def at(cls, flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray) -> tuple[Facets, BoolArray]:
+    def at(
+        cls, flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray, bits: tuple[int, ...] = NORMAL_BITS
+    ) -> tuple[Facets, BoolArray]:
         """Facets at boundary points, from steps aside; and which are flat there."""
-        slope, beside, tol, even = facet_slopes(flat, at, step, wanted)
+        slope, beside, tol, even = facet_slopes(flat, at, step, wanted, bits)
         return cls(at.points, slope / row_norms(slope)[:, None], at.pairs, beside, tol), even
 
 

@@ -1,0 +1,89 @@
+"""The first of two hidden layers from labels: straight creases, active sides, a named part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reluctant as rl
+from reluctant.extraction.from_labels.bend_matches import Creases
+from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerFlat, LayerSearch, oriented
+from reluctant.extraction.from_labels.method import look
+from reluctant.extraction.from_labels.walks import Facets, Walks
+from reluctant.extraction.method import StageFailed
+from reluctant.geometry.boundary import only_labels
+from reluctant.networks import ReLUNetwork
+
+
+def deep(seed: int, n: int, first: int, second: int) -> ReLUNetwork:
+    """A random network with two hidden layers, above 0 at half of Gaussian inputs."""
+    rng = np.random.default_rng(seed)
+    weights = [
+        rng.standard_normal((first, n)) / np.sqrt(n),
+        1.4 * rng.standard_normal((second, first)) / np.sqrt(first),
+    ]
+    biases, out = [rng.standard_normal(first) / 2, rng.standard_normal(second) / 2], rng.standard_normal(second)
+    hidden = rng.standard_normal((2000, n))
+    for weight, bias in zip(weights, biases, strict=True):
+        hidden = np.maximum(hidden @ weight.T + bias, 0)
+    return ReLUNetwork([*weights, out[None]], [*biases, np.array([-np.median(hidden @ out)])])
+
+
+def facets_of(weights: np.ndarray, biases: np.ndarray, parts: np.ndarray, rng: np.random.Generator) -> Facets:
+    """Facets at random places, whose normals are sums of the active neurons' weights."""
+    points = 3 * rng.standard_normal((60, weights.shape[1]))
+    active = points @ weights.T + biases > 0
+    normals = (active * parts[rng.integers(len(parts), size=60)]) @ weights
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True) + 1e-300
+    empty = Facets.none(weights.shape[1])
+    return Facets(points, normals, np.tile([0, 1], (60, 1)), np.empty((60, *empty.beside.shape[1:])), points)
+
+
+def test_active_sides_and_a_deeper_crease():
+    """A deeper crease is a sum of the layer's weights, and has a part on both its sides: it is left out."""
+    rng = np.random.default_rng(0)
+    weights, biases = rng.standard_normal((3, 8)), rng.standard_normal(3)
+    size = np.linalg.norm(weights, axis=1)
+    weights, biases = weights / size[:, None], biases / size
+    facets = facets_of(weights, biases, rng.standard_normal((4, 3)), rng)
+    deeper = weights.T @ np.array([1.0, -2.0, 1.0])
+    directions = np.vstack([-weights[:1], weights[1:], deeper / np.linalg.norm(deeper)])
+    creases = Creases(directions, np.array([-biases[0], *biases[1:], 0.3]), np.array([9, 8, 7, 3]))
+    layer, unclear = oriented(creases, facets, 8)
+    assert np.allclose(layer.weights, weights)
+    assert np.allclose(layer.biases, biases)
+    assert unclear < 1e-9
+
+
+def search(network: ReLUNetwork, seed: int):
+    oracle = rl.open_oracle(lambda x: (network(x)[:, 0] > 0).astype(float), dim=network.dim)
+    labels, rng = only_labels(oracle), np.random.default_rng(seed)
+    seen = look(labels, None, rng)
+    space = seen.space(labels, 2.0**-46, rng)
+    return LayerSearch.of(space), seen.flat(space, LAYER_FLAT)
+
+
+def test_the_first_layer_to_the_last_digits():
+    true = deep(3, 12, 5, 4)
+    found, flat = search(true, 3)
+    layer = found.run(flat)
+    rows = true.weights[0] / np.linalg.norm(true.weights[0], axis=1, keepdims=True)
+    apart = np.linalg.norm(layer.weights[:, None] - rows, axis=2)
+    assert apart.min(axis=0).max() < 1e-9  # on their active sides
+
+
+def test_one_hidden_layer_is_recognised():
+    rng = np.random.default_rng(3)
+    weights, out = rng.standard_normal((10, 20)) / np.sqrt(20), rng.standard_normal((1, 10))
+    true = ReLUNetwork([weights, out], [rng.standard_normal(10) / 2, np.zeros(1)])
+    found, flat = search(true, 0)
+    with pytest.raises(StageFailed, match="one hidden layer"):
+        LayerFlat(found, Walks.none(flat)).run()
+
+
+@pytest.mark.slow
+def test_two_hidden_layers_end_with_the_first_as_a_part():
+    true = deep(0, 20, 10, 5)
+    result = rl.extract(lambda x: (true(x)[:, 0] > 0).astype(float), dim=20, rng=0)
+    assert (result.outcome.slug, result.diagnosis.slug) == ("partial", "first-layer-from-labels")
+    assert result.network.widths == (20, 10, 1)
