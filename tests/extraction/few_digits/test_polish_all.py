@@ -99,3 +99,13 @@ def test_many_parameters_are_polished_without_forming_their_equations() -> None:
     assert result.ok
     assert result.network is not None
     assert error(result.network, true) <= 2 * own_error(target, true)
+
+
+def test_far_inputs_weigh_no_more_than_roundings_there_allow() -> None:
+    fit, *_ = start(3, 0)
+    network, answers = turned_fit(fit).network, fit.anywhere
+    far = np.arange(len(answers.rows)) % 2 == 0
+    rows = np.where(far[:, None], 100 * answers.rows, answers.rows)  # as noisy as typical ones, by their weights
+    carried = replace(answers, rows=rows).carried(network, far)
+    np.testing.assert_array_equal(carried.weight[~far], answers.weight[~far])
+    assert np.median(carried.weight[far] / answers.weight[far]) < 0.05
