@@ -38,7 +38,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, one_blas_thread
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
-from reluctant.verification.label_check import check_labels
+from reluctant.verification.label_check import LabelVerification, check_labels
 
 TWO = 2  # labels
 FLATS = 2  # in which one hidden layer is looked for before several are
@@ -125,7 +125,7 @@ class FromLabels(Method):
             ) from failure  # fmt: skip
         found = self.checked(labels, compose(layer, top.network), seen, rng)
         check = found.verification
-        if check is not None and not check.ok:
+        if isinstance(check, LabelVerification) and not check.ok:
             raise StageFailed(
                 "verify", "above the first layer: labels beside the boundary are wrong", number=check.wrong, limit=0,
                 partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
