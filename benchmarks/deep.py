@@ -3,6 +3,7 @@
     python -m benchmarks deep
     DEEP_PROCESSES=16 DEEP_SEEDS=10 DEEP_SECONDS=120 DEEP_ONLY=random,leaky python -m benchmarks deep
     PUBLIC_TARGETS=folder MNIST_DATA=folder python -m benchmarks deep
+    DEEP_METHOD=AnyDepth python -m benchmarks deep          that method at once, without those that come before it
 
 Public networks are .onnx files of the first folder, evaluated in float64; trained ones are trained with torch on the
 files of MNIST in the second. Without a folder these cases are left out. Errors are the largest of 40 000 Gaussian
@@ -156,7 +157,9 @@ def one(case: str, seed: int) -> Finding:
     target = target_of(case, seed)
     start = time.process_time()
     limit = float(os.environ.get("DEEP_SECONDS", "120"))
-    result = rl.extract(rl.open_oracle(target.ask, dim=target.dim), rng=seed, seconds=limit)
+    named = os.environ.get("DEEP_METHOD")
+    method = None if named is None else getattr(rl, named)()
+    result = rl.extract(rl.open_oracle(target.ask, dim=target.dim), method, rng=seed, seconds=limit)
     cpu = time.process_time() - start
     rows = np.random.default_rng(seed).standard_normal((FRESH_POINTS, target.dim))
     answers, error = target.ask(rows), np.inf

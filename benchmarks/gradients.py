@@ -5,7 +5,7 @@
     GRADIENT_FIRST_SEED=910000 python -m benchmarks gradients   other networks
     GRADIENT_TASKS=float32,softmax                        of `extract`, those whose name has one of these words
     GRADIENT_TARGETS=FOLDER                               with a trained network of digits in several layers
-    GRADIENT_PARTS=extract,deep,span,flip,outputs            these parts only
+    GRADIENT_PARTS=extract,deep,span,flip,outputs,honesty    these parts only
 
 Queries count every row, the health check and verification included. `error` is the largest at random inputs and on
 creases, of the output's deviation. `wrong` counts networks that are called recovered and err by more than their digits
@@ -171,6 +171,25 @@ def show_pairs(name: str, pairs: list[Any], most: str) -> None:
     )
 
 
+def honesty() -> None:
+    """Many small networks of several layers: of those that are called recovered, how many are wrong."""
+    print(f"{'honesty, several layers':<36}{'ok':>7}{'wrong':>7}{'by gradients':>14}{'error':>10}")
+    for widths in ((8, 6, 4, 1), (12, 10, 8, 2), (20, 10, 5, 1), (30, 20, 20, 1), (10, 8, 6, 4, 1), (16, 12, 8, 4, 3)):
+        errors, by_gradients = [], 0
+        for seed in seeds(4 * SEEDS):
+            network = planted(widths, seed)
+            found = rl.extract(network, gradients=True, rng=seed - FIRST_SEED, seconds=20)
+            if found.ok and found.network is not None:
+                errors.append(largest_true_error(found.network, network))
+                by_gradients += found.evidence["attempts"].entries[-1].method == "GradientLayers"
+        wrong = sum(error > WRONG for error in errors)
+        print(
+            f"{'-'.join(map(str, widths)):<36}{len(errors):>4}/{len(seeds(4 * SEEDS)):<2}{wrong:>7}{by_gradients:>14}"
+            f"{max(errors, default=float('nan')):>10.1e}",
+            flush=True,
+        )
+
+
 def span() -> None:
     print(f"{'span':<36}{'right':>8}{'queries':>9}{'(max)':>8}{'angle':>10}  asked for")
     for widths in ((784, 80, 40, 30, 20, 10, 1), (784, 128, 10)):
@@ -237,4 +256,4 @@ def _in_float32(network: ReLUNetwork) -> Callable[[FloatArray], FloatArray]:
     return lambda rows: np.asarray(network(rows).astype(np.float32), dtype=np.float64)
 
 
-PARTS = {"extract": extract, "deep": deep, "span": span, "flip": flip, "outputs": outputs}
+PARTS = {"extract": extract, "deep": deep, "span": span, "flip": flip, "outputs": outputs, "honesty": honesty}

@@ -44,6 +44,25 @@ def main() -> None:
     draw_surrogate()
     draw_defense()
     draw_noise()
+    draw_label_bits()
+
+
+def draw_label_bits() -> None:
+    """Labels of the kept networks against the bits of their weights: a label is one bit."""
+    rows = json.loads((ROOT / "benchmarks" / "results" / "labels.json").read_text("utf-8"))
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    bits = {name.removesuffix(", labels"): (row["queries"] / row["over_floor"], row["queries"])
+            for name, row in rows.items() if "-f32" not in name}  # fmt: skip
+    ends = np.array([min(floor for floor, _ in bits.values()) / 2, 2 * max(labels for _, labels in bits.values())])
+    axes.loglog(ends, ends, ":", color="#999999", label="one label a bit")
+    for name, (floor, labels) in bits.items():
+        axes.loglog(floor, labels, "o", markersize=5, color="#b5461c")
+        axes.annotate(name, (floor, labels), textcoords="offset points", xytext=(6, 4), fontsize=8)
+    axes.set_xlabel("bits of the weights, as exact as they were recovered")
+    axes.set_ylabel("labels asked")
+    axes.legend(frameon=False)
+    save(figure, "label-bits")
 
 
 NOISE_LEVELS = 10.0 ** np.arange(-8, -2)

@@ -22,6 +22,7 @@ def test_two_hidden_layers_are_recovered_with_few_rows(widths, seed, most):
     assert [attempt.method for attempt in result.evidence["attempts"].entries][-1] == "GradientLayers"
 
 
+@pytest.mark.slow
 def test_three_hidden_layers_are_recovered():
     network = planted((20, 15, 10, 5, 1), 2)
     result = rl.extract(network, GradientLayers(), gradients=True, rng=1)
@@ -49,3 +50,22 @@ def test_a_dead_target_is_no_crash():
     result = rl.extract(constant, GradientLayers(), gradients=True, rng=0)
     assert not result.ok
     assert result.outcome.slug in ("constant", "partial")
+
+
+def test_three_hidden_layers_from_gradients_alone():
+    network = planted((20, 15, 10, 5, 1), 500)
+    found = rl.extract(network, gradients=True, rng=500)
+    assert found.ok
+    assert found.evidence["attempts"].entries[-1].method == "GradientLayers"
+    assert found.queries < 1500
+    assert largest_true_error(found.network, network) < 1e-9
+
+
+def test_the_lines_of_depth_two_are_not_searched_again():
+    network = planted((30, 12, 6, 1), 1)
+    with rl.open_oracle(network, gradients=True) as oracle:
+        found = rl.extract(oracle, rng=0)
+    assert found.ok
+    tried = found.evidence["attempts"].entries
+    assert [each.method for each in tried] == ["DepthTwo", "GradientLayers"]
+    assert found.queries < 700

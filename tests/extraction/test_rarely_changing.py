@@ -22,3 +22,11 @@ def test_a_constant_is_refused_by_its_name() -> None:
     result = rl.extract(lambda x: np.full((len(x), 1), 3.0), dim=8, rng=0)
     assert result.outcome is rl.Outcome.CONSTANT
     assert result.queries < 1500
+
+
+def test_rounding_of_a_constant_is_no_error() -> None:
+    """A network that is constant at the scale of use is judged by the size of its answers."""
+    drawn = specimen(6_100_318)
+    assert drawn.constant
+    assert not true_error(lambda x: drawn.network(x) + 5e-16, drawn).wrong
+    assert true_error(lambda x: drawn.network(x) + 1e-3, drawn).wrong

@@ -40,7 +40,7 @@ from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH
 from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
-from reluctant.extraction.depth_two import DepthTwo, JumpLines
+from reluctant.extraction.depth_two import DeeperLayers, DepthTwo, JumpLines
 from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
 from reluctant.extraction.depth_two.method import BIASES
 from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
@@ -54,6 +54,7 @@ from reluctant.extraction.straight_creases import look_for_layers
 from reluctant.extraction.weak_neuron import with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
+from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
 from reluctant.interface.column_scales import changing_units, found_units
 from reluctant.interface.gradient_kinds import trusted
@@ -249,6 +250,7 @@ class Extraction:
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
     refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
     units: InputUnits | None = None  # of the inputs, where questions have found them
+    searched: tuple[SearchedLine, ...] = ()  # lines of the last attempt, which showed deeper layers
 
     def go(self, attempts: int) -> Ending:
         """As the target is; where that fails, in units of the inputs that are found by questions.
@@ -447,6 +449,7 @@ class Extraction:
                 continue
             except StageFailed as failure:
                 failures.append(str(failure))
+                self.searched = failure.lines if isinstance(failure, DeeperLayers) else ()
                 self.run.keep(failure.partial or self.run.partial)
                 self.stuck = failure.stage
                 if failure.outcome is not None:
@@ -524,7 +527,7 @@ class Extraction:
         if explained:
             yield from self.methods_for_gradients(place)
             if in_space and not few_digits and place.oracle.dim > 1:
-                yield GradientLayers()
+                yield GradientLayers(begun=self.searched)
                 if self.last is not None:  # lines through inputs that spoke against its network
                     yield GradientLayers(
                         through=np.array([row for found in self.counterexamples for row in found.rows])
@@ -823,7 +826,7 @@ def with_gradients(
     oracle: Counting, network: ReLUNetwork, noise: Noise, rng: np.random.Generator, against: Sequence[HeldOutRows]
 ) -> Verification:
     """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take."""
-    at_scales, at_use, on_lines, sparse = 20, 100, 32, 32
+    at_scales, at_use, on_lines, sparse = 16, 80, 24, 24
     return examine(
         oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=1,
         sparse=sparse, counterexamples=against, gradients=True,

@@ -3,7 +3,8 @@
 Two rows with the same gradient have no crease between them. Two with different ones have some: if it is one, the two
 affine functions meet on it, and that place is asked on either side. A third gradient there means that there were more
 creases, and cuts the interval in two. So a crease costs about two rows, and its place needs no bisection (the search of
-Milli et al., 2019, who bisect).
+Milli et al., 2019, who bisect). A crease that is expected at a place costs one: a row on either side of it, where the
+affine functions meet there and differ along its normal.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.geometry.lines import Batch, DistanceNoise, IntArray, Lines
+from reluctant.geometry.lines import Batch, BoolArray, DistanceNoise, IntArray, Lines
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.base import Explained
 
@@ -21,6 +22,7 @@ AskGradients = Callable[[FloatArray], Explained]
 
 SAME_ROUNDINGS = 2.0**9  # of the largest gradient: gradients of one piece differ by less
 NARROWEST = 2.0**-34  # angle between two rows that no second crease is looked for in
+EXPECTED_WITHIN = 1e-7  # of scale and distance: how far from its place an expected crease may be
 MOST_ROUNDS = 200  # a crowd of creases is cut in two in each
 
 
@@ -48,6 +50,43 @@ class Jumps(Batch):
     off: FloatArray  # (n,)
     beside: FloatArray  # (n, d)
     value: FloatArray  # (n, m)
+
+
+@dataclass(frozen=True)
+class ExpectedCreases(Batch):
+    """Where creases of known neurons would be on a line: positions and unit normals."""
+
+    t: FloatArray  # (n,)
+    normals: FloatArray  # (n, d)
+
+    @classmethod
+    def of_hyperplanes(cls, lines: Lines, normals: FloatArray, offsets: FloatArray) -> ExpectedCreases:
+        """Where the one line of `lines` crosses hyperplanes {x : normals[i] @ x + offsets[i] = 0}."""
+        slope = normals @ lines.directions[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = -(normals @ lines.origins[0] + offsets) / slope
+        inside = np.isfinite(t) & (t > lines.low[0]) & (t < lines.high[0])
+        return cls(t, normals).chosen(inside).sorted()
+
+    def sorted(self) -> ExpectedCreases:
+        """In order along the line."""
+        return self.chosen(np.argsort(self.t, kind="stable"))
+
+
+@dataclass(frozen=True)
+class SearchedLine:
+    """A line with rows (n, d) that were asked on it, and its jumps; None where the search was not ended."""
+
+    lines: Lines
+    rows: FloatArray
+    answers: Explained
+    jumps: Jumps | None = None
+
+    @property
+    def samples(self) -> _LineSamples:
+        """The rows in order."""
+        t = (self.rows - self.lines.origins[0]) @ self.lines.directions[0]
+        return _LineSamples(t, self.answers.values, self.answers.gradients).sorted()
 
 
 @dataclass(frozen=True)
@@ -79,6 +118,8 @@ def jumps_on_line(
     size: Callable[[], float] = lambda: 0.0,
     first: int = 2,
     most: float = np.inf,
+    expected: ExpectedCreases | None = None,
+    begun: SearchedLine | None = None,
 ) -> Jumps:
     """All jumps on the one line of `lines`, in order.
 
@@ -89,12 +130,13 @@ def jumps_on_line(
         size: of the gradients that these are residuals of, for the tolerance.
         first: rows that the search begins with, at equal angles.
         most: jumps that are still looked for; `TooManyJumps` beyond.
+        expected: creases that may be there; the search then begins with a row between any two of them.
+        begun: rows of this line that were asked before.
 
     Cost: about two rows a crease, one more for each time that an interval held several.
     """
-    search = _JumpSearch(ask, lines, noise, size)
-    start, stop = lines.angle(np.array([lines.low[0], lines.high[0]]))
-    search.look(lines.position(np.linspace(start, stop, max(first, 2))))
+    search = _JumpSearch(ask, lines, noise, size, expected, None if begun is None else begun.samples)
+    search.look(search.first_rows(first))
     for _ in range(MOST_ROUNDS):
         wanted = search.next_rows()
         if not len(wanted):
@@ -108,9 +150,41 @@ def jumps_on_line(
 class _JumpSearch:
     """The rows so far, in order."""
 
-    def __init__(self, ask: AskGradients, lines: Lines, noise: GradientNoise, size: Callable[[], float]) -> None:
+    def __init__(
+        self, ask: AskGradients, lines: Lines, noise: GradientNoise, size: Callable[[], float],
+        expected: ExpectedCreases | None = None, samples: _LineSamples | None = None,
+    ) -> None:  # fmt: skip
         self.ask, self.lines, self.noise, self.whole_size, self.size = ask, lines, noise, size, 0.0
-        self.samples: _LineSamples | None = None
+        self.expected, self.samples = expected, samples
+
+    def first_rows(self, count: int) -> FloatArray:
+        """Positions to begin with: at equal angles, or between any two creases that are expected, where no row is."""
+        ends = self.lines.angle(np.array([self.lines.low[0], self.lines.high[0]]))
+        if self.expected is None or not len(self.expected):
+            return self.lines.position(np.linspace(*ends, max(count, 2)))
+        angles = np.concatenate([ends[:1], self.lines.angle(self.expected.t), ends[1:]])
+        middles = (angles[1:] + angles[:-1]) / 2
+        if self.samples is not None:
+            asked = np.searchsorted(angles, self.lines.angle(self.samples.t)) - 1
+            middles = np.delete(middles, np.unique(np.clip(asked, 0, len(middles) - 1)))
+        return self.lines.position(np.concatenate([ends, middles]) if self.samples is None else middles)
+
+    def as_expected(self, which: IntArray, at: FloatArray) -> BoolArray:
+        """Which of these intervals hold the one crease that is expected there, and no other."""
+        if self.expected is None or not len(self.expected):
+            return np.zeros(len(which), dtype=bool)
+        known, t = self.known, self.expected.t
+        place = known.t[which] + at
+        first = np.searchsorted(t, known.t[which])
+        single = np.searchsorted(t, known.t[which + 1]) - first == 1
+        nearest = np.minimum(first, len(t) - 1)
+        jump = known.gradient[which + 1] - known.gradient[which]
+        normals = self.expected.normals[nearest]
+        across = jump - (jump @ normals[:, :, None]) * normals[:, None]
+        along = np.linalg.norm(across, axis=2).max(axis=1) <= SAME_ROUNDINGS * self.noise.rounding * self.size
+        with np.errstate(invalid="ignore"):
+            there = np.abs(place - t[nearest]) <= EXPECTED_WITHIN * np.hypot(self.lines.scale, t[nearest])
+        return np.asarray(single & along & there)
 
     def points(self, t: FloatArray) -> FloatArray:
         """Rows at these positions."""
@@ -183,7 +257,7 @@ class _JumpSearch:
             beside = place + np.where(start >= place - width / 2, width / 4, -width / 4)  # before it, then behind it
         middle = self.lines.position((self.lines.angle(start) + self.lines.angle(stop)) / 2)
         rows = np.where(sure, beside, middle)
-        todo = (stop - start > width) & (rows > start) & (rows < stop)
+        todo = (stop - start > width) & (rows > start) & (rows < stop) & ~self.as_expected(which, at)
         return np.asarray(rows[todo])
 
     def jumps(self) -> Jumps:

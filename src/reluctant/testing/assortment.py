@@ -198,6 +198,7 @@ TWISTS: dict[str, Callable[[Generator, Layers], None]] = {
 BOTTLENECK = "bottleneck"  # a hidden layer of one or two units: a twist of the widths
 DIGITS = ("float64", "float64", "float64", "float32", "4 decimals", "6 decimals")  # of one hidden layer
 POINTS = 2000
+ROUNDING = 1e-12  # of the largest answer: an output that changes by less is constant
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ class Specimen:
     def constant(self) -> bool:
         """True if no output changes at the scale of use."""
         answers = self.network(self.inputs).reshape(POINTS, -1)
-        return bool((answers.std(axis=0) <= 1e-12 * np.abs(answers).max()).all())
+        return bool((answers.std(axis=0) <= ROUNDING * np.abs(answers).max()).all())
 
     def truth(self) -> ReLUNetwork:
         """The network that is asked, in float64: of unit deviation where answers are rounded."""
@@ -300,7 +301,9 @@ def true_error(copy: Callable[[FloatArray], FloatArray], drawn: Specimen, seed: 
     """
     true, rng = drawn.truth(), np.random.default_rng(seed)
     target, use = drawn.target(), rng.standard_normal((POINTS, true.dim))
-    spread, own_at_use = float(true(use).std()), _largest_difference(target, true, use)
+    answers, own_at_use = true(use), _largest_difference(target, true, use)
+    size = float(np.abs(answers).max())
+    spread = float(answers.std()) if answers.std() > ROUNDING * size else size  # rounding of a constant is no unit
     groups = [scale * rng.standard_normal((2 * POINTS, true.dim)) for scale in SCALES]
     normals, offsets = (np.repeat(each, 3, axis=0) for each in true.hyperplanes())
     feet = rng.standard_normal(normals.shape)

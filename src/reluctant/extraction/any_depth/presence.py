@@ -101,7 +101,7 @@ def places_of(asker: Asker, crease: Crease, count: int) -> FloatArray:
     """Points (n, d), no more than `count`, of the hyperplane through a crease, far apart. Cost: 4 rows each."""
     far = 3.0  # times a typical input
     points, seen = _seen_on_hyperplane(asker, crease, count, far)
-    return np.asarray(points + seen.position[:, None] * crease.normal)[seen.found]
+    return np.asarray(points[seen.found] + seen.position[seen.found, None] * crease.normal)
 
 
 def _seen_on_hyperplane(asker: Asker, crease: Crease, count: int, spread: float = 1.0) -> tuple[FloatArray, CreaseSeen]:

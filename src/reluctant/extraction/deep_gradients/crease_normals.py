@@ -104,6 +104,23 @@ def is_zero(values: FloatArray, slopes: FloatArray, normals: Normals) -> BoolArr
     return np.asarray(np.abs(values) <= within[:, None] * np.maximum(slopes, DOUBLE.tiny))
 
 
+def values_and_slopes(known: KnownLayers, rows: FloatArray) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Values (n, h) of each layer's neurons, and their gradients (n, h, d); nothing is carried on beside a layer.
+
+    Far cheaper than `KnownLayers.local` where inputs are many.
+    """
+    values, slopes = [], []
+    below = rows
+    for number, layer in enumerate(known.layers):
+        values.append(below @ layer.weights.T + layer.biases)
+        if number == 0:
+            slopes.append(np.broadcast_to(layer.weights, (len(rows), *layer.weights.shape)))
+        else:
+            slopes.append(layer.weights @ np.where((values[-2] > 0)[:, :, None], slopes[-1], 0.0))
+        below = np.maximum(values[-1], 0)
+    return values, slopes
+
+
 def explained(known: KnownLayers, normals: Normals) -> BoolArray:
     """Which creases (n,) are those of known neurons."""
     if not known.layers:
@@ -111,7 +128,7 @@ def explained(known: KnownLayers, normals: Normals) -> BoolArray:
     result = np.zeros(len(normals), dtype=bool)
     for start in range(0, len(normals), 64):  # slopes of all neurons by all inputs are large
         some = normals.chosen(slice(start, start + 64))
-        local = known.local(some.points)
-        slopes = np.linalg.norm(local.gradients, axis=2)
-        result[start : start + 64] = is_zero(local.values, slopes, some).any(axis=1)
+        values, slopes = values_and_slopes(known, some.points)
+        sizes = np.concatenate([np.linalg.norm(each, axis=2) for each in slopes], axis=1)
+        result[start : start + 64] = is_zero(np.concatenate(values, axis=1), sizes, some).any(axis=1)
     return result

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, Normals, explained, units
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, Normals, explained, units, values_and_slopes
+from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 
 WORST_CONDITION = 1e7  # of the slopes of the features that are on at a crease
@@ -25,29 +25,29 @@ MOST_MISSING = 0.4  # creases that do not show, of those that do: some are where
 
 
 @dataclass(frozen=True)
-class Equations:
-    """Weights (n, k) into a neuron by crease, biases (n,), up to a factor; which weights are known; their errors."""
+class Equations(Batch):
+    """Weights (n, k) into a neuron by crease, biases (n,), up to a factor; which weights are known; errors of both."""
 
     weights: FloatArray
     biases: FloatArray
     known: BoolArray
     error: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.biases)
+    bias_error: FloatArray
 
 
 def equations(layers: KnownLayers, normals: Normals) -> tuple[Equations, BoolArray]:
     """Of creases on known layers; and which creases (n,) say nothing: too many features are on, or one is unknown."""
     width = layers.dim if not layers.layers else len(layers.layers[-1])
     weights, known = np.zeros((len(normals), width)), np.zeros((len(normals), width), dtype=bool)
-    biases, error, mute = np.zeros(len(normals)), np.full(len(normals), np.inf), np.ones(len(normals), dtype=bool)
+    biases, mute = np.zeros(len(normals)), np.ones(len(normals), dtype=bool)
+    error, bias_error = np.full((2, len(normals)), np.inf)
     if not layers.layers:
         biases = -np.einsum("nd,nd->n", normals.normals, normals.points)
-        return Equations(normals.normals, biases, ~known, normals.error), ~mute
+        off = normals.off + normals.error * units(normals.points)
+        return Equations(normals.normals, biases, ~known, normals.error, off), ~mute
     for i in range(len(normals)):
-        local = layers.local(normals.points[i : i + 1])
-        features, slopes = local.features[0][:width], local.jacobian[0][:width]
+        values, gradients = values_and_slopes(layers, normals.points[i : i + 1])
+        features, slopes = np.maximum(values[-1][0], 0), gradients[-1][0]
         on = np.flatnonzero(features > 0)
         if not len(on):
             continue
@@ -58,7 +58,8 @@ def equations(layers: KnownLayers, normals: Normals) -> tuple[Equations, BoolArr
         size = np.linalg.norm(solved)
         weights[i, on], known[i, on], mute[i] = solved / size, True, False
         biases[i], error[i] = -float(weights[i] @ features), normals.error[i] * sizes[0] / sizes[-1]
-    return Equations(weights, biases, known, error), mute
+        bias_error[i] = normals.off[i] / size + error[i] * np.linalg.norm(features)
+    return Equations(weights, biases, known, error, bias_error), mute
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def grown(found: Equations, start: int, scale: FloatArray) -> Match:
     """The neuron of one crease: all creases that agree with it, or with those that do, added one by one."""
     members, weights = [start], found.weights[start].copy()
     known, bias, error = found.known[start].copy(), float(found.biases[start]), float(found.error[start])
+    bias_error = float(found.bias_error[start])
     left = np.setdiff1d(np.arange(len(found)), members)
     while len(left):
         shared = found.known[left] & known
@@ -95,8 +97,10 @@ def grown(found: Equations, start: int, scale: FloatArray) -> Match:
             better = found.known[i] & (found.error[i] < error)
             weights[fresh | better] = factor[each] * found.weights[i][fresh | better]
             known |= fresh
-            if found.error[i] < error:
-                bias, error = float(factor[each] * found.biases[i]), float(found.error[i])
+            error = min(error, float(found.error[i]))
+            off = abs(float(factor[each])) * float(found.bias_error[i])
+            if off < bias_error:
+                bias, bias_error = float(factor[each] * found.biases[i]), off
             members.append(int(i))
         left = np.setdiff1d(left, members)
     return Match(weights, known, bias, np.array(sorted(members), dtype=np.intp))
@@ -108,7 +112,7 @@ def next_layer(layers: KnownLayers, lines: CreaseLines) -> tuple[Layer, BoolArra
     open_ = np.flatnonzero(may_tell & ~explained(layers, lines.normals))
     found, mute = equations(layers, lines.normals.chosen(open_))
     said = np.flatnonzero(~mute)
-    found = Equations(found.weights[said], found.biases[said], found.known[said], found.error[said])
+    found = found.chosen(said)
     chosen = lines.normals.chosen(open_[said])
     features = layers.features(chosen.points)
     scale = np.linalg.norm(features, axis=1) if layers.layers else units(chosen.points)

@@ -1,7 +1,8 @@
 """Sides of a layer's neurons: a neuron that is off has no part in a gradient.
 
 Where the slopes of a layer's neurons are independent, a gradient is one combination of them, and its coefficients are
-zero for neurons that are off. Points where the layers below are mostly on have such slopes.
+zero for neurons that are off. Points where the layers below are mostly on have such slopes. With all sides known the
+output weights follow from gradients, too.
 """
 
 from __future__ import annotations
@@ -11,19 +12,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers
+from reluctant.extraction.any_depth.readout import without_outputs
+from reluctant.extraction.deep_gradients.crease_normals import ON_CREASE, units, values_and_slopes
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.jumps import AskGradients
 from reluctant.geometry.lines import BoolArray
+from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained
+from reluctant.verification.points import sparse_points
 
 SIDES = "sides"
 APART = 1e-6  # from 1, of a projector's diagonal: the coefficient of such a neuron is known
 PART = 1e-6  # of a gradient: a neuron that is on has more of it
+LITTLE = 1e-2  # of its part on the other side: a neuron has no part, but for rows that rounding puts there
 POOL = 300  # points that some are chosen from, without asking
 ROWS_A_SIDE = 2  # for each neuron on each side
-MOST_ROWS = 60
-SMALL = 1e-2  # of the largest: slopes that are shorter say little
+MOST_ROWS = 60  # that are asked for; and of those asked before
+MOST_BEFORE = 200
+WEAKEST = 1e-9  # singular value of slopes that counts, of the largest
+ROUNDS, MOST_AGREE = 4, 0.5  # of the solution for outputs; rows that must agree on them
+ROWS_AN_OUTPUT = 4  # whose gradients the output weights are solved from, for each neuron of the last layer
 
 
 @dataclass
@@ -41,54 +50,92 @@ class SideEvidence:
     def take(self, known: KnownLayers, rows: FloatArray, found: Explained) -> None:
         """What gradients at these rows say of the neurons of the last layer."""
         for row, slopes in zip(rows, found.gradients, strict=True):
+            if on_crease(known, row):
+                continue
             values, own = _values_and_slopes(known, row)
-            inverse = np.linalg.pinv(own, rcond=1e-9)
+            inverse = np.linalg.pinv(own, rcond=WEAKEST)
             clear = np.abs(np.diag(own @ inverse) - 1) < APART
-            part = np.abs(slopes @ inverse).max(axis=0) * np.linalg.norm(own, axis=1)
+            coefficients = slopes @ inverse
+            part = np.abs(coefficients).max(axis=0) * np.linalg.norm(own, axis=1)
             size = np.linalg.norm(slopes, axis=1).max()
-            if size == 0:
+            if size == 0 or np.linalg.norm(slopes - coefficients @ own) > PART * size:  # a neuron is missing
                 continue
             side = (values > 0).astype(int)
             which = np.flatnonzero(clear)
             self.part[side[which], which] = np.maximum(self.part[side[which], which], part[which] / size)
             self.seen[side[which], which] += 1
 
-    @property
-    def wrong(self) -> BoolArray:
-        """Neurons that are on where their value is negative."""
-        return np.asarray(self.part[0] > self.part[1])
+    def off(self, *, last: bool) -> BoolArray:
+        """Sides (2, h) on which neurons are off: they have no part there, and one on the other side.
 
-    @property
-    def doubtful(self) -> BoolArray:
+        last: nothing hides a neuron of the last layer, so that it is on where it was not seen, if it is off elsewhere.
+        """
+        none = self.part <= np.maximum(PART, LITTLE * self.part[::-1])
+        some = ~none
+        return none & (some | (last & (self.seen == 0)))[::-1] & ((self.seen > 0) | some[::-1])
+
+    def wrong(self, *, last: bool) -> BoolArray:
+        """Neurons that are on where their value is negative."""
+        return self.off(last=last)[1]
+
+    def doubtful(self, *, last: bool) -> BoolArray:
         """Neurons of which no side, or each of them, has a part."""
-        unclear = (self.part.max(axis=0) <= PART) | (self.part.min(axis=0) > PART)
-        return np.asarray(unclear | (self.seen.min(axis=0) < 1))
+        return np.asarray(~self.off(last=last).any(axis=0))
+
+
+def on_crease(known: KnownLayers, row: FloatArray) -> bool:
+    """True if rounding decides which side of a known neuron's crease a row is on."""
+    values, slopes = values_and_slopes(known, row[None])
+    unit = ON_CREASE * units(row[None])
+    pairs = zip(values, slopes, strict=True)
+    return any(bool((np.abs(z[0]) <= unit * np.linalg.norm(g[0], axis=1)).any()) for z, g in pairs)
 
 
 def _values_and_slopes(known: KnownLayers, row: FloatArray) -> tuple[FloatArray, FloatArray]:
-    local = known.local(row[None])
-    width = len(known.layers[-1])
-    return local.values[0][-width:], local.gradients[0][-width:]
+    values, slopes = values_and_slopes(known, row[None])
+    return values[-1][0], slopes[-1][0]
 
 
 def find_sides(
-    known: KnownLayers, rows: FloatArray, found: Explained, ask: AskGradients, rng: np.random.Generator
-) -> KnownLayers:
+    known: KnownLayers, rows: FloatArray, found: Explained, ask: AskGradients, rng: np.random.Generator, *,
+    last: bool = False,
+) -> KnownLayers:  # fmt: skip
     """The same layers, their last one turned to the right sides; raises StageFailed where they do not show.
 
-    Cost: a few rows where those that were asked do not say it.
+    last: there is no layer above. Cost: a few rows where those that were asked do not say it.
     """
     evidence = SideEvidence.none(len(known.layers[-1]))
-    few = rng.permutation(len(rows))[:MOST_ROWS]
+    few = rng.permutation(len(rows))[:MOST_BEFORE]
     evidence.take(known, rows[few], Explained(found.values[few], found.gradients[few]))
-    if evidence.doubtful.any() or evidence.seen.min() < ROWS_A_SIDE:
+    if evidence.doubtful(last=last).any() or evidence.seen.min() < ROWS_A_SIDE:
         points = points_that_tell(known, evidence.seen, rng)
         if len(points):
             evidence.take(known, points, ask(points))
-    if evidence.doubtful.any():
+    doubtful = evidence.doubtful(last=last)
+    if doubtful.any():
         reason = "gradients do not say on which side neurons are on"
-        raise StageFailed(SIDES, reason, number=float(evidence.doubtful.sum()), limit=0.0)
-    return known.with_sides(evidence.wrong)
+        raise StageFailed(SIDES, reason, number=float(doubtful.sum()), limit=0.0)
+    return known.with_sides(evidence.wrong(last=last))
+
+
+def stray_and_clean(known: KnownLayers, rows: FloatArray, found: Explained) -> tuple[BoolArray, BoolArray]:
+    """Rows (n,) whose gradients are no combination of the slopes of the last layer's neurons, and rows where they are.
+
+    A stray row lacks a neuron. Where few neurons of the layers below are on, there is always a combination: such rows
+    are neither.
+    """
+    stray, clean = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+    width, below = len(known.layers[-1]), KnownLayers(known.dim, known.layers[:-1])
+    before = len(below.layers[-1]) if below.layers else known.dim
+    for i, (row, slopes) in enumerate(zip(rows, found.gradients, strict=True)):
+        on = before if not below.layers else int((below.features(row[None])[0, :before] > 0).sum())
+        if on <= width or on_crease(known, row):
+            continue
+        _, own = _values_and_slopes(known, row)
+        left = slopes - (slopes @ np.linalg.pinv(own, rcond=WEAKEST)) @ own
+        stray[i] = np.linalg.norm(left) > PART * np.linalg.norm(slopes, axis=1).max()
+        clean[i] = not stray[i]
+    return stray, clean
 
 
 def points_that_tell(known: KnownLayers, seen: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -96,6 +143,8 @@ def points_that_tell(known: KnownLayers, seen: FloatArray, rng: np.random.Genera
     first = known.layers[0]
     size = np.sqrt(known.dim) * np.linalg.norm(first.weights, axis=1)
     values = size * np.exp(rng.standard_normal((POOL, len(first)))) * rng.choice([0.1, 1.0], (POOL, 1))
+    if len(known.layers) == 1:
+        values *= rng.choice([-1.0, 1.0], values.shape)
     back = np.linalg.pinv(first.weights)
     pool = (values - first.biases) @ back.T + rng.standard_normal((POOL, known.dim)) @ (
         np.eye(known.dim) - back @ first.weights
@@ -103,7 +152,7 @@ def points_that_tell(known: KnownLayers, seen: FloatArray, rng: np.random.Genera
     need, chosen = ROWS_A_SIDE - seen, []
     for number, row in enumerate(pool):
         value, own = _values_and_slopes(known, row)
-        clear = np.abs(np.diag(own @ np.linalg.pinv(own, rcond=1e-9)) - 1) < APART
+        clear = np.abs(np.diag(own @ np.linalg.pinv(own, rcond=WEAKEST)) - 1) < APART
         side = (value > 0).astype(int)
         helps = clear & (need[side, np.arange(len(value))] > 0)
         if helps.any():
@@ -113,3 +162,53 @@ def points_that_tell(known: KnownLayers, seen: FloatArray, rng: np.random.Genera
         if len(chosen) >= MOST_ROWS or (need <= 0).all():
             break
     return pool[chosen]
+
+
+def with_outputs(
+    known: KnownLayers, rows: FloatArray, found: Explained, ask: AskGradients, rng: np.random.Generator
+) -> ReLUNetwork:
+    """Layers whose sides are known, with the outputs that most gradients agree on; raises StageFailed where none are.
+
+    A gradient is linear in the output weights: each input gives one equation for them at every row. Cost: two rows for
+    each neuron that is on at no row asked before.
+    """
+    width = len(known.layers[-1])
+    free = np.array([i for i in rng.permutation(len(rows)) if not on_crease(known, rows[i])], dtype=np.intp)
+    rows, found = rows[free], Explained(found.values[free], found.gradients[free])
+    never = ~(known.features(rows)[:, :width] > 0).any(axis=0)
+    if never.any():
+        pool = sparse_points(without_outputs(known, found.values.shape[1]), POOL, rng)
+        on = known.features(pool)[:, :width] > 0
+        fresh = pool[np.unique([i for k in np.flatnonzero(never) for i in np.flatnonzero(on[:, k])[:ROWS_A_SIDE]])]
+        if len(fresh):
+            more = ask(fresh)
+            rows = np.concatenate([fresh, rows])
+            pairs = zip((more.values, more.gradients), (found.values, found.gradients), strict=True)
+            found = Explained(*(np.concatenate(pair) for pair in pairs))
+    few = _covering(known.features(rows)[:, :width] > 0, max(MOST_ROWS, ROWS_AN_OUTPUT * width))
+    each = [_values_and_slopes(known, rows[i]) for i in few]
+    slopes = np.stack([np.where(values[:, None] > 0, own, 0.0).T for values, own in each])  # (n, d, width)
+    wanted = np.stack([found.gradients[i].T for i in few])  # (n, d, m)
+    limit = PART * float(np.abs(wanted).max(initial=0.0))
+    kept = np.ones(len(few), dtype=bool)
+    for _ in range(ROUNDS):  # without rows where a neuron is on that is missing
+        outputs, _, rank, _ = np.linalg.lstsq(
+            slopes[kept].reshape(-1, width), wanted[kept].reshape(-1, wanted.shape[2]), rcond=None
+        )
+        left = np.abs(slopes @ outputs - wanted).max(axis=(1, 2))
+        if rank < width or left[kept].max() <= limit:
+            break
+        kept = left <= max(limit, float(np.median(left[kept])))
+    agreeing = float((left <= limit).mean())
+    if rank < width or agreeing < MOST_AGREE:
+        raise StageFailed(SIDES, "gradients that no outputs explain", number=agreeing, limit=MOST_AGREE)
+    nearest = np.argsort(np.linalg.norm(rows, axis=1))[:MOST_ROWS]
+    constant = np.median(found.values[nearest] - known.features(rows[nearest])[:, :width] @ outputs, axis=0)
+    weights, biases = zip(*((layer.weights, layer.biases) for layer in known.layers), strict=True)
+    return ReLUNetwork([*weights, outputs.T], [*biases, constant])
+
+
+def _covering(on: BoolArray, count: int) -> list[int]:
+    """So many rows, or more: some at which each neuron is on, of patterns on (n, h), then the first ones."""
+    chosen = {int(i) for k in range(on.shape[1]) for i in np.flatnonzero(on[:, k])[:ROWS_AN_OUTPUT]}
+    return sorted(chosen | set(range(min(count, len(on)))))

@@ -17,12 +17,12 @@ from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.readout import fit_readout, oriented_network, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, explained
 from reluctant.extraction.deep_gradients.layer_matches import next_layer
-from reluctant.extraction.deep_gradients.layer_sides import find_sides
-from reluctant.extraction.deep_gradients.open_cells import segment
+from reluctant.extraction.deep_gradients.layer_sides import find_sides, stray_and_clean, with_outputs
+from reluctant.extraction.deep_gradients.open_cells import crossed, segment
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.jumps import GradientNoise, jumps_on_line
+from reluctant.geometry.jumps import ExpectedCreases, GradientNoise, SearchedLine, jumps_on_line
 from reluctant.geometry.lines import Lines
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
@@ -49,7 +49,10 @@ class GradientLayers(Method):
         look: rows that the search of a line begins with.
         most_layers: hidden layers, at most.
         through: inputs (n, d) on the first lines, such as spoke against an earlier network.
+        begun: lines that were searched before, the first of them to its end.
         checked: rows, random ones and where few units are on, whose gradients must be those of the network in the end.
+        leads: lines, at most, to where a layer lacks a neuron.
+        held_against: rows that a layer is held against for that, of those asked before.
         fitted_distance: rows farther out, in typical inputs, have no part in the fit.
     """
 
@@ -61,9 +64,12 @@ class GradientLayers(Method):
     segments: int = 24
     look: int = 5
     most_layers: int = 8
-    checked: int = 64
+    checked: int = 48
+    leads: int = 3
+    held_against: int = 200
     fitted_distance: float = 30.0
     through: FloatArray | None = field(default=None, compare=False, repr=False)
+    begun: tuple[SearchedLine, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -74,7 +80,9 @@ class GradientLayers(Method):
         """One attempt; raises StageFailed where creases stay unexplained."""
         search = _LayerSearch(oracle, GradientNoise(noise), rng, self)
         with oracle.stage(LINES):
-            for _ in range(self.first_lines):
+            for line in self.begun:
+                search.take(line)
+            for _ in range(self.first_lines - len(self.begun)):
                 search.look_along_another()
             for row in [] if self.through is None else self.through[:LEADS]:
                 search.look_along(replace(Lines.random(rng, 1, oracle.dim), origins=row[None]))
@@ -89,6 +97,8 @@ class GradientLayers(Method):
                 whole = network.widths[1:-1] == tuple(len(layer) for layer in known.layers)  # else a neuron is missing
                 if search.whole >= self.lines or (whole and search.agrees(network)):
                     return Candidate(network, limits=LIMITS)
+                if whole and search.leads_left():
+                    continue
             with oracle.stage(LINES):
                 search.look_along_another()
 
@@ -104,7 +114,9 @@ class _LayerSearch:
 
     def __post_init__(self) -> None:
         self.creases = CreaseLines(self.oracle.dim)
-        self.size, self.whole, self.segments = 0.0, 0, 0
+        self.first_layer: Layer | None = None
+        self.size, self.whole, self.led = 0.0, 0, 0
+        self.begun: set[int] = set()  # layers that a segment was searched for
         self.rows: list[FloatArray] = []
         self.answers: list[Explained] = []
 
@@ -121,10 +133,36 @@ class _LayerSearch:
         self.whole += 1
         self.look_along(Lines.random(self.rng, 1, self.oracle.dim))
 
-    def look_along(self, line: Lines, depth: int = 0) -> None:
+    def take(self, line: SearchedLine) -> None:
+        """A line that was searched before, by the same questions; to its end."""
+        self.whole += 1
+        self.rows.append(line.rows)
+        self.answers.append(line.answers)
+        self.size = max(self.size, float(np.linalg.norm(line.answers.gradients, axis=2).max()))
+        if line.jumps is None:
+            self.look_along(line.lines, begun=line)
+        else:
+            sizes = np.linalg.norm(line.answers.gradients, axis=2).max(axis=1)
+            self.creases.add(line.lines, line.jumps, (line.rows, sizes), self.noise, self.size)
+
+    def expected(self, line: Lines) -> ExpectedCreases | None:
+        """Creases of the first layer on a line: of neurons that are known, else of every crease so far."""
+        if self.first_layer is not None:
+            return ExpectedCreases.of_hyperplanes(line, self.first_layer.weights, self.first_layer.biases)
+        if self.creases.found is None:
+            return None
+        found = self.creases.found
+        return ExpectedCreases.of_hyperplanes(line, found.normals, -np.einsum("nd,nd->n", found.normals, found.points))
+
+    def look_along(
+        self, line: Lines, depth: int = 0, *, expected: ExpectedCreases | None = None, begun: SearchedLine | None = None
+    ) -> None:
         """The creases of this line, along which so many layers do not change."""
-        before = len(self.rows)
-        jumps = jumps_on_line(self.ask, line, self.noise, size=lambda: self.size, first=self.settings.look)
+        before = len(self.rows) - (begun is not None)
+        expected = self.expected(line) if expected is None and not depth else expected
+        jumps = jumps_on_line(
+            self.ask, line, self.noise, size=lambda: self.size, first=self.settings.look, expected=expected, begun=begun
+        )
         rows = np.concatenate(self.rows[before:])
         sizes = np.concatenate([np.linalg.norm(each.gradients, axis=2).max(axis=1) for each in self.answers[before:]])
         self.creases.add(line, jumps, (rows, sizes), self.noise, self.size, depth)
@@ -148,6 +186,11 @@ class _LayerSearch:
                 layer = self.next_layer(known)
                 if not len(layer):
                     break
+                for _ in range(self.settings.leads):
+                    if not self.look_for_missing(known.extended(layer)):
+                        break
+                    layer = self.next_layer(known)
+                self.first_layer = self.first_layer if known.layers else layer
                 known = known.extended(layer)
                 keep(without_outputs(known, self.oracle.outputs))
                 left = int((~explained(known, self.creases.normals)).sum())
@@ -155,6 +198,32 @@ class _LayerSearch:
                     return known
         reason = "creases that no layer explains"
         raise StageFailed(LAYERS, reason, number=float(left), limit=0.0)
+
+    def leads_left(self) -> bool:
+        """True for the first times: lines that lead to where a network is wrong show more than another random one."""
+        self.led += 1
+        return self.led <= self.settings.leads
+
+    def look_for_missing(self, known: KnownLayers) -> bool:
+        """True if the last layer lacks a neuron: after a line that leads there, or where another segment is to."""
+        rows, found = self.everything()
+        some = self.rng.permutation(len(rows))[: self.settings.held_against]
+        rows = rows[some]
+        stray, clean = stray_and_clean(known, rows, Explained(found.values[some], found.gradients[some]))
+        if not stray.any():
+            return False
+        self.begun.discard(len(known.layers) - 1)
+        if clean.any():
+            there = rows[self.rng.choice(np.flatnonzero(stray))]
+            self.look_between(rows[clean], there)
+        return True
+
+    def look_between(self, rows: FloatArray, there: FloatArray) -> None:
+        """The creases between an input and the nearest of others, if there is a way."""
+        distance = np.linalg.norm(rows - there, axis=1)
+        if distance.min() > 0:
+            start = rows[np.argmin(distance)]
+            self.look_along(Lines.between(start[None], there[None], float(np.sqrt(self.oracle.dim))))
 
     def next_layer(self, known: KnownLayers) -> Layer:
         """The neurons of the next layer, each with all its weights: segments show those that whole lines leave open."""
@@ -165,7 +234,7 @@ class _LayerSearch:
         for number in range(self.settings.segments):
             whole = complete.all(axis=1)
             lonely = len(others) > 0 and single < SINGLE
-            if whole.all() and number and not lonely:
+            if whole.all() and (number or len(known.layers) in self.begun) and not lonely:
                 break
             across = None
             if not whole.all():
@@ -175,8 +244,9 @@ class _LayerSearch:
             line = segment(known, self.rng, across)
             if line is None:
                 continue
+            self.begun.add(len(known.layers))
             found = len(layer)
-            self.look_along(line, len(known.layers))
+            self.look_along(line, len(known.layers), expected=crossed(known, layer, complete, line))
             layer, complete, others = next_layer(known, self.creases)
             single = 0 if len(layer) > found else single
         whole = complete.all(axis=1)
@@ -185,7 +255,7 @@ class _LayerSearch:
     def agrees(self, network: ReLUNetwork) -> bool:
         """True if fresh gradients are those of the network; else lines lead from where they are to where they are not.
 
-        Cost: 64 rows, and those of a few lines.
+        Cost: 48 rows, and those of a few lines.
         """
         with self.oracle.stage(CHECK):
             scales = np.repeat(CHECK_SCALES, self.settings.checked // (2 * len(CHECK_SCALES)))[:, None]
@@ -197,13 +267,21 @@ class _LayerSearch:
             if not wrong.any() or wrong.all():
                 return not wrong.any()
             for row in rows[wrong][:LEADS]:
-                nearest = np.argmin(np.linalg.norm(rows[~wrong] - row, axis=1))
-                self.look_along(Lines.between(rows[~wrong][nearest][None], row[None], float(np.sqrt(self.oracle.dim))))
+                self.look_between(rows[~wrong], row)
         return False
 
     def network(self, known: KnownLayers) -> ReLUNetwork:
-        """With the output layer that the answers ask for."""
+        """With the output layer that the answers ask for: from gradients, or from values where some neuron is missing.
+
+        A neuron that is always on has no crease; its part is linear in the layer below, and values are fitted to that.
+        """
         rows, found = self.everything()
+        try:
+            with self.oracle.stage(LAYERS):
+                sided = find_sides(known, rows, found, self.ask, self.rng, last=True)
+                return with_outputs(sided, rows, found, self.ask, self.rng)
+        except StageFailed:
+            pass
         network = oriented_network(known, fit_readout(known, rows, found.values), rows, found.values)
         if network.parameters > MOST_PARAMETERS or network.parameters > len(rows) * network.outputs:
             return network

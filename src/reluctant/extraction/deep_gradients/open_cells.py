@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.geometry.lines import Lines
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.deep_gradients.crease_normals import values_and_slopes
+from reluctant.geometry.jumps import ExpectedCreases
+from reluctant.geometry.lines import BoolArray, Lines
 from reluctant.numerics import FloatArray
 
 LARGEST = 1e3  # value of a first-layer neuron, of its typical size
@@ -57,7 +59,25 @@ def segment(known: KnownLayers, rng: np.random.Generator, across: FloatArray | N
     beside = rng.standard_normal(known.dim)
     beside -= back @ (first.weights @ beside)
     points = (ends * size - first.biases) @ back.T + beside
+    if (points[0] == points[1]).all():
+        return None
     return Lines.between(points[:1], points[1:], float(np.sqrt(known.dim)))
+
+
+def crossed(known: KnownLayers, layer: Layer, complete: BoolArray, line: Lines) -> ExpectedCreases:
+    """Where neurons of the next layer, of which all weights are known, cross a segment inside a cell."""
+    whole = np.flatnonzero(complete.all(axis=1))
+    weights, width = layer.weights[whole], layer.weights.shape[1]
+    ends = line.points(
+        np.zeros(3, dtype=np.intp), np.array([line.low[0], line.high[0], (line.low[0] + line.high[0]) / 2])
+    )
+    start, stop, _ = known.features(ends)[:, :width] @ weights.T + layer.biases[whole]
+    values, slopes = values_and_slopes(known, ends[2:])
+    normals = weights @ np.where(values[-1][0][:, None] > 0, slopes[-1][0], 0.0)
+    sizes = np.linalg.norm(normals, axis=1)
+    here = (start * stop < 0) & (sizes > 0)
+    t = line.low[0] + (line.high[0] - line.low[0]) * start[here] / (start - stop)[here]
+    return ExpectedCreases(t, normals[here] / sizes[here, None]).sorted()
 
 
 def _extremes(cell: Cell, slope: FloatArray) -> FloatArray | None:

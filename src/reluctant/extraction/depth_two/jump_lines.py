@@ -19,7 +19,7 @@ from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.method import Candidate, Certificate, Keep, StageFailed
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.jumps import SAME_ROUNDINGS, GradientNoise, Jumps, TooManyJumps, jumps_on_line
+from reluctant.geometry.jumps import SAME_ROUNDINGS, GradientNoise, Jumps, SearchedLine, TooManyJumps, jumps_on_line
 from reluctant.geometry.lines import FAR_END, Batch, BoolArray, Lines
 from reluctant.interface.noise import narrowest_format
 from reluctant.networks import ReLUNetwork
@@ -149,9 +149,18 @@ def recover_from_gradients(
     return replace(candidate, network=refit_biases(oracle, turned, rng, settings.bias_share, also=rarely))
 
 
-def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
+class DeeperLayers(StageFailed):
+    """Creases that bend. lines: the first one, with its creases, and the one that spoke against it."""
+
+    lines: tuple[SearchedLine, ...] = ()
+
+
+def _deeper(search: _LinesSoFar, found: int, limit: float) -> DeeperLayers:
     reason, partial = "creases of some lines do not explain another", search.network()
-    return StageFailed(LAYERS, reason, number=found, limit=limit, partial=partial)
+    failure = DeeperLayers(LAYERS, reason, number=found, limit=limit, partial=partial)
+    if search.first is not None and search.line is not search.first.lines:
+        failure.lines = search.first, search.searched()
+    return failure
 
 
 FEW_NEW = 8
@@ -182,6 +191,8 @@ class _LinesSoFar:
     size: float = 0.0  # of gradients
     resolution: float = 0.0
     beside: tuple[HeldOutRows, ...] = ()
+    line: Lines | None = None
+    first: SearchedLine | None = None  # with its creases, none of which was known
     rest: tuple[tuple[FloatArray, Explained], ...] = ()
 
     def answers(self, rows: FloatArray) -> Explained:
@@ -202,8 +213,10 @@ class _LinesSoFar:
 
     def look_along(self, lines: Lines, first: int, most: float) -> int:
         """Take in the neurons that one more line shows; the number of its jumps."""
-        self.rest = ()
+        self.rest, self.line = (), lines
         jumps = jumps_on_line(self.ask, lines, self.noise, size=lambda: self.size, first=first, most=most)
+        if self.first is None:
+            self.first = replace(self.searched(), jumps=jumps)
         error = self.noise.rounding * self.size
         found, single = Neurons.of(jumps, lines.directions[0], error)
         known = self.neurons.explained(jumps.beside).values
@@ -211,6 +224,14 @@ class _LinesSoFar:
         self.beside += (HeldOutRows(jumps.beside[near], (jumps.value + known)[near]),)
         self.neurons = (self.neurons + found.chosen(single)).without_copies()
         return len(jumps)
+
+    def searched(self) -> SearchedLine:
+        """The last line, as far as it was searched."""
+        rows = np.concatenate([rows for rows, _ in self.rest])
+        values = np.concatenate([found.values for _, found in self.rest])
+        slopes = np.concatenate([found.gradients for _, found in self.rest])
+        assert self.line is not None  # as there are rows
+        return SearchedLine(self.line, rows, Explained(values, slopes))
 
     def lines_between_pieces(self, rng: np.random.Generator, settings: JumpLines) -> Iterator[Lines]:
         """Lines inside bounds, each through two random inputs that lie in different pieces of the residual."""
