@@ -827,12 +827,17 @@ def with_gradients(
 ) -> Verification:
     """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take."""
     at_scales, at_use, on_lines, sparse = 16, 80, 24, 24
+    alone = 0
+    if network.depth > DEPTH_THREE or sum(network.widths[1:-1]) <= FEW_NEURONS:  # units that few inputs switch on
+        at_scales, at_use, on_lines, sparse = POINTS_FOR_DEEP, 2 * POINTS_FOR_DEEP, 2 * LINE_POINTS, LINE_POINTS
+        alone = LINE_POINTS
     return examine(
         oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=1,
-        sparse=sparse, counterexamples=against, gradients=True,
+        alone=alone, sparse=sparse, counterexamples=against, gradients=True,
     )  # fmt: skip
 
 
+DEPTH_THREE = 3  # layers of weights: two hidden ones
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
 FEW_ROWS = 5000  # below, verification takes more than its share
 
