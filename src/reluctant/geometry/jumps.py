@@ -161,7 +161,7 @@ class _JumpSearch:
         """Positions to begin with: at equal angles, or between any two creases that are expected, where no row is."""
         ends = self.lines.angle(np.array([self.lines.low[0], self.lines.high[0]]))
         if self.expected is None or not len(self.expected):
-            return self.lines.position(np.linspace(*ends, max(count, 2)))
+            return self.lines.position(np.linspace(ends[0], ends[1], max(count, 2)))
         angles = np.concatenate([ends[:1], self.lines.angle(self.expected.t), ends[1:]])
         middles = (angles[1:] + angles[:-1]) / 2
         if self.samples is not None:
