@@ -104,7 +104,8 @@ class StageFailed(Exception):
         raised: str = "",
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
-        self.stage, self.reason, self.number, self.limit, self.partial = stage, reason, number, limit, partial
+        self.stage, self.reason, self.partial = stage, reason, partial
+        self.number, self.limit = float(number), float(limit)  # plain, for records in JSON
         self.outcome, self.diagnosis, self.certain, self.raised = outcome, diagnosis, certain, raised
 
 
