@@ -109,8 +109,9 @@ class Linearised:
     def back(self, residual: FloatArray) -> ParameterStep:
         """Products of all columns with weighted residuals (n, m)."""
         layout, random = self.layout, self.random
-        unit = float(np.abs(residual).max()) or 1.0
-        left = (residual * (random.weight / unit)).astype(np.float32)
+        weighted = residual * random.weight
+        unit = float(np.abs(weighted).max()) or 1.0
+        left = (weighted / unit).astype(np.float32)
         (h, m), d = (layout.h, layout.m), random.rows.shape[1]
         inputs, sums = np.zeros((h + m, d)), np.zeros(h + m)
         outputs = np.zeros((h, m))
