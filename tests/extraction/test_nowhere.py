@@ -40,6 +40,7 @@ def one(x):
     return np.maximum(x @ w + b, 0) @ a + c
 
 
+@pytest.mark.slow
 def test_a_crease_that_is_nothing_is_a_failed_attempt() -> None:
     """Clipped and rounded: what is left of two creases that bend against each other bends nothing."""
     found = rl.extract(rl.open_oracle(lambda x: np.round(one(np.clip(x, 0, 1)), 4), dim=8))

@@ -486,10 +486,11 @@ def _settle_line(
         wanted = samples_wanted(spline, data, line.view.noise.at(inner), line.view.size, rng)
         if not added and not len(wanted):
             return line, data, spline, residual
-        if len(data) + len(wanted) > line.share * most_samples:
+        crowded = len(inner) > len(data) / PER_RUN  # a knot for every step of rounded answers
+        if crowded or len(data) + len(wanted) > line.share * most_samples:
             break
         knots, data = spline.knots, line.ask(wanted, data) if len(wanted) else data
-    raise StageFailed("line", "knots that do not settle", number=len(knots) - 2, limit=len(data) / PER_RUN)
+    raise StageFailed("line", "knots that do not settle", number=len(inner), limit=len(data) / PER_RUN)
 
 
 def _settle_knots(knots: FloatArray, data: LineData, clear: float) -> tuple[Spline, FloatArray, int, float]:
