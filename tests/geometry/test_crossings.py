@@ -43,3 +43,10 @@ def test_cost_is_four_rows_a_place() -> None:
         NOISE,
     )
     assert rows == [12]
+
+
+def test_a_place_on_another_crease_has_no_reach_and_shows_nothing() -> None:
+    seen = cross(bent(0.0), np.zeros((2, 2)), np.array([[1.0, 0.0]] * 2), np.array([0.0, 1.0]), NOISE)
+    assert seen.critical.tolist() == [False, True]
+    assert not seen.bend[0].any()
+    assert not seen.before[0].any()

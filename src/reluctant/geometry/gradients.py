@@ -204,7 +204,8 @@ def cross(
 ) -> Crossings:
     """Cross the places `points` (n, d) along unit directions; a crease counts up to `within` (n,) away.
 
-    within: a twentieth of the reach where it is not given. Cost: 4 rows a place.
+    within: a twentieth of the reach where it is not given. A place without any reach shows nothing.
+    Cost: 4 rows a place.
     """
     crossing_places = np.array([-1.0, -0.5, 0.5, 1.0])  # of the reach
     within = 0.05 * reach if within is None else within
@@ -212,7 +213,7 @@ def cross(
     answers = ask((points[:, None] + steps).reshape(-1, points.shape[1])).reshape(len(points), len(crossing_places), -1)
     sd = np.hypot(noise.at(np.linalg.norm(points, axis=1) + reach), answer_roundings(np.abs(answers).max(axis=(1, 2))))
     far_before, before, after, far_after = np.swapaxes(answers, 0, 1)
-    half = reach[:, None] / 2
+    half = np.where(reach > 0, reach, 1.0)[:, None] / 2
     slope = (before - far_before) / half
     bend = (far_after - after) / half - slope
     gap = (2 * after - far_after) - (2 * before - far_before)  # of the two lines, at the place itself

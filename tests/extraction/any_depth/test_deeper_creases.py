@@ -7,6 +7,7 @@ from layers_known import crease_points, crease_through, known_part, search_tools
 
 import reluctant as rl
 from reluctant.extraction.any_depth.crease_equations import solve_crease
+from reluctant.extraction.any_depth.features import Layer
 from reluctant.extraction.any_depth.presence import ends_at
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
@@ -30,8 +31,10 @@ def test_a_crease_goes_on_behind_neurons_of_its_own_layer() -> None:
     _, asker, _ = search_tools(DEEP, 0)
     points = crease_points(DEEP, 1, 0, 100)
     beside = crease_through(DEEP, 1, 0, points[DEEP.preactivations(points)[1][:, 1] < 0])
-    incoming = solve_crease(known_part(DEEP, 1), beside)
-    assert not ends_at(asker, known_part(DEEP, 1), beside, incoming, known_part(DEEP, 2))
+    known = known_part(DEEP, 1)
+    incoming = solve_crease(known, beside)
+    other = known.extended(Layer.of(DEEP.weights[1][1:], DEEP.biases[1][1:]))
+    assert not ends_at(asker, known, beside, incoming, other)
 
 
 def test_layers_keep_their_digits_where_answers_have_few() -> None:

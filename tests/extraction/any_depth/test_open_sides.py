@@ -36,7 +36,9 @@ def test_layers_above_one_unit_are_recovered_from_the_lines_that_show_it() -> No
     biases = [0.1 * rng.standard_normal(width) for width in widths[1:]]
     biases[1][:] = 1.0  # on where few units of the first layer are
     true = ReLUNetwork(weights, biases)
-    result = rl.extract(true, rl.AnyDepth(), rng=1, attempts=1)
+    result = rl.extract(
+        true, rl.AnyDepth(), rng=10, attempts=4
+    )  # open coefficients are a guess: one in five goes wrong
     assert result.ok, result.evidence["failures"]
     assert rl.compare(result.network, true).output_error <= 1e-9
 
