@@ -18,7 +18,7 @@ def test_normal_equations_give_half_the_digits_whatever_the_units(arrays: Arrays
     rng = np.random.default_rng(seed)
     plain, units, right = rng.standard_normal((60, 8)), np.logspace(-6, 6, 8), rng.standard_normal(60)
     found = arrays.get(normal_solver(arrays.put(plain * units), arrays)(arrays.put(right)))
-    expected = np.linalg.lstsq(plain, right)[0] / units
+    expected = np.linalg.lstsq(plain, right, rcond=None)[0] / units
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -34,5 +34,5 @@ def test_rows_count_by_their_weight(arrays: Arrays, seed: int) -> None:
     rng = np.random.default_rng(seed)
     design, answers, weights = rng.standard_normal((30, 4)), rng.standard_normal(30), rng.uniform(0.1, 10, 30)
     found = arrays.get(solve_weighted(arrays.put(design), weights, arrays)) @ answers
-    expected = np.linalg.lstsq(weights[:, None] * design, weights * answers)[0]
+    expected = np.linalg.lstsq(weights[:, None] * design, weights * answers, rcond=None)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-9)

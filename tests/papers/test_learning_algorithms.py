@@ -300,7 +300,7 @@ def test_a_grid_that_makes_no_sense_is_refused(r: float, tau: float, alpha: floa
 def test_least_squares_without_a_bound_is_the_shortest_solution(seed: int) -> None:
     rng = np.random.default_rng(seed)
     z, y = rng.standard_normal((30, 4)) @ rng.standard_normal((4, 6)), rng.standard_normal(30)
-    expected = np.linalg.lstsq(z, y)[0]
+    expected = np.linalg.lstsq(z, y, rcond=None)[0]
     np.testing.assert_allclose(learning_algorithms.bounded_least_squares(z, y, np.inf), expected, atol=1e-10)
 
 
@@ -308,7 +308,7 @@ def test_bounded_least_squares_is_optimal(seed: int) -> None:
     """On the sphere ‖v‖ = W the gradient of the loss points along -v."""
     rng = np.random.default_rng(seed)
     z, y = rng.standard_normal((30, 6)), 5 * rng.standard_normal(30)
-    largest = 0.5 * float(np.linalg.norm(np.linalg.lstsq(z, y)[0]))
+    largest = 0.5 * float(np.linalg.norm(np.linalg.lstsq(z, y, rcond=None)[0]))
     v = learning_algorithms.bounded_least_squares(z, y, largest)
     gradient = z.T @ (z @ v - y)
     assert np.linalg.norm(v) == pytest.approx(largest, rel=1e-6)

@@ -37,7 +37,7 @@ def test_first_layer_is_recovered(widths: tuple[int, ...], hyperplane_rows: int,
     found = find_first_layer(oracle, noise, rng)
     weight_error, bias_error = errors(found, true)
     assert weight_error <= 1e-12
-    assert bias_error <= 1e-11
+    assert bias_error <= 2e-11
     assert found.sign_margins.max() < LARGEST_MARGIN / 10
     assert found.row_errors.max() < 1e-9
     assert found.condition == pytest.approx(np.linalg.cond(found.weights))
@@ -77,7 +77,7 @@ def test_several_outputs_save_rows(seed: int) -> None:
         oracle, noise, rng = opened(true, seed)
         weight_error, bias_error = errors(find_first_layer(oracle, noise, rng), true)
         assert weight_error <= 1e-12
-        assert bias_error <= 1e-11
+        assert bias_error <= 2e-11
         rows[true.outputs] = oracle.ledger.stages["refine"].asked
     assert rows[6] < 0.6 * rows[1]
 
