@@ -7,7 +7,8 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
-from reluctant.verification.points import alone_points, extreme_points, far_along_creases
+from reluctant.verification.cells import alone_points
+from reluctant.verification.points import extreme_points, far_along_creases
 
 
 def test_extremes_of_the_layers_below_the_last_are_climbed_to() -> None:

@@ -6,7 +6,7 @@ from reluctant import open_oracle
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 from reluctant.verification.agreement import examine
-from reluctant.verification.points import sparse_points
+from reluctant.verification.cells import sparse_points
 
 
 def compared(target, network, **settings):

@@ -91,7 +91,7 @@ from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
-from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine
+from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine, examine_by_gradients
 from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
 from reluctant.verification.label_check import LabelVerification
 from reluctant.verification.own_scales import compare_at_own_scales
@@ -803,7 +803,10 @@ def check_candidate(
         most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
     explained = oracle.explained is not None and candidate.precision is None and candidate.asked is None
     if explained and network.depth > 2:
-        return CheckedNetwork(network, candidate, with_gradients(oracle, network, noise, rng, counterexamples))
+        by_gradients = examine_by_gradients(
+            oracle, network, rng, noise=noise, held_out=candidate.held_out, counterexamples=counterexamples
+        )
+        return CheckedNetwork(network, candidate, by_gradients)
     verification = examine(
         oracle, network, rng,
         noise=noise,
@@ -822,22 +825,6 @@ def check_candidate(
     return CheckedNetwork(network, candidate, verification, precision)
 
 
-def with_gradients(
-    oracle: Counting, network: ReLUNetwork, noise: Noise, rng: np.random.Generator, against: Sequence[HeldOutRows]
-) -> Verification:
-    """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take."""
-    at_scales, at_use, on_lines, sparse = 16, 80, 24, 24
-    alone = 0
-    if network.depth > DEPTH_THREE or sum(network.widths[1:-1]) <= FEW_NEURONS:  # units that few inputs switch on
-        at_scales, at_use, on_lines, sparse = POINTS_FOR_DEEP, 2 * POINTS_FOR_DEEP, 2 * LINE_POINTS, LINE_POINTS
-        alone = LINE_POINTS
-    return examine(
-        oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=1,
-        alone=alone, sparse=sparse, counterexamples=against, gradients=True,
-    )  # fmt: skip
-
-
-DEPTH_THREE = 3  # layers of weights: two hidden ones
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
 FEW_ROWS = 5000  # below, verification takes more than its share
 

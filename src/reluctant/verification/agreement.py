@@ -42,10 +42,12 @@ class GroupError:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows with their answers that were asked before and kept to verify a network."""
+    """Rows with their answers, and gradients where there are some, that were asked before and kept to verify a network."""
 
     rows: FloatArray
     answers: FloatArray
+    gradients: FloatArray | None = None  # (n, m, d)
+    name: str = "on creases"
 
 
 @dataclass(frozen=True)
@@ -246,17 +248,18 @@ def examine(
     far: int = 0,
     alone: int = 0,
     sparse: int = 0,
+    far_cells: bool = False,
     gradients: bool = False,
     most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
 ) -> Verification:
     """The comparison as a stage of a larger run.
 
-    held_out: rows on creases with their answers, asked before, in place of new points there. counterexamples: of
+    held_out: rows with their answers, asked before, in place of new points on creases. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
     alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
-    gradients: compare those that the target answers, too, at points beside creases in place of points on them.
+    far_cells: also far out, where one unit of a layer is on alone. gradients: compare those that the target answers, too, at points beside creases in place of points on them.
     most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
     link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
     asked.
@@ -268,7 +271,7 @@ def examine(
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, alone=alone, sparse=sparse,
+                on_lines=on_lines, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
                 creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
@@ -283,8 +286,10 @@ def examine(
     else:
         groups, untested, answers, raw = [*asked.groups], 0, asked.answers, asked.raw
     if held_out is not None:
-        groups.append(PointGroup("on creases", held_out.rows))
+        groups.append(PointGroup(held_out.name, held_out.rows))
         answers = np.concatenate([answers, held_out.answers])
+        if slopes is not None and held_out.gradients is not None:
+            rows, slopes = np.concatenate([rows, held_out.rows]), np.concatenate([slopes, held_out.gradients])
     for number, each in enumerate(counterexamples, 1):
         groups.append(PointGroup(f"counterexamples {number}", each.rows))
         answers = np.concatenate([answers, each.answers])
@@ -304,6 +309,29 @@ def examine(
         against = _counterexamples(groups, answers, excess if off is None else np.maximum(excess, off / typical))
     slope_error = None if off is None else float(off.max())
     return replace(summary, undecided=within and not decisive, slope_error=slope_error, counterexamples=against)
+
+
+def examine_by_gradients(
+    oracle: Counting,
+    network: ReLUNetwork,
+    rng: np.random.Generator,
+    *,
+    noise: Noise,
+    held_out: HeldOutRows | None = None,
+    counterexamples: Sequence[HeldOutRows] = (),
+) -> Verification:
+    """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take.
+
+    held_out: rows far out, where one unit is on alone, if they were asked before.
+    """
+    few_neurons, two_hidden = 32, 3  # layers of weights
+    small = network.depth > two_hidden or sum(network.widths[1:-1]) <= few_neurons  # units that few inputs switch on
+    at_scales, at_use, on_lines, sparse, beside, alone = (128, 256, 96, 64, 1, 64) if small else (6, 48, 16, 12, 0, 0)
+    return examine(
+        oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=beside,
+        alone=alone, sparse=sparse, far_cells=held_out is None, held_out=held_out, counterexamples=counterexamples,
+        gradients=True,
+    )  # fmt: skip
 
 
 def _counterexamples(groups: Sequence[PointGroup], answers: FloatArray, excess: FloatArray) -> HeldOutRows:

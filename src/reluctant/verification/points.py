@@ -7,9 +7,7 @@ within their distance of the crease. So a comparison has several groups of point
 - on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
 - where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
 - where an output, or a random sum of hidden neurons, is largest: a neuron of a layer above that few inputs switch;
-- where a random part of the first layer is on and the rest off: a unit of the second layer that few inputs switch on is
-  on there wherever its weights from that part outweigh the others;
-- where one unit of the first layer is on alone, between any two creases: two creases mistaken for one;
+- inside cells where chosen units are on and the others off, near and far out (`cells`);
 - on the crease of every hidden neuron: neurons that the target does not have;
 - beside these creases, at distances from 1e-8 to 1 of the point's norm: neurons merged, or turned to the wrong side;
 - far along the creases of the first layer, 3 % beside them: neurons that are really parts of deeper ones.
@@ -28,6 +26,7 @@ from numpy.typing import NDArray
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import HOST, Arrays, FloatArray, joined
+from reluctant.verification.cells import LINE_REACH, alone_points, far_points, sparse_points
 
 SCALES = (0.1, 1.0, 3.0, 10.0)  # of the random points; 1 is the scale of use
 FARTHEST_CREASE = 2 * SCALES[-1]  # of √d: no point of a crease is sought farther from the origin
@@ -60,6 +59,7 @@ def comparison_points(
     far: int = 0,
     alone: int = 0,
     sparse: int = 0,
+    far_cells: bool = False,
     creases: bool = True,
     on_creases: bool = True,
     extremes: bool = True,
@@ -70,8 +70,8 @@ def comparison_points(
 
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
     on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. alone: at most so
-    many where one unit of the first layer is on alone. sparse: where some of them are on. creases: False where others
-    were asked on the creases before. on_creases: False where points beside them are enough, since gradients have two
+    many where one unit of the first layer is on alone. sparse: where some of them are on. far_cells: far out, where one
+    unit of a layer is on alone. creases: False where others were asked on the creases before. on_creases: False where points beside them are enough, since gradients have two
     values on a crease. extremes: False where answers saturate at them. samples: rows of the kind the target is for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
@@ -82,9 +82,10 @@ def comparison_points(
     on_line = line_points(network, on_lines - len(rarely) - len(largest), domain, rng)
     single = alone_points(network, alone if domain.is_space else 0, rng)
     few = sparse_points(network, sparse if domain.is_space else 0, rng)
+    outer = far_points(network, rng) if far_cells and domain.is_space else few[:0]
     named = (
         ("on lines", on_line), ("rarely on", rarely), ("extremes", largest), ("one unit on", single),
-        ("some units on", few),
+        ("some units on", few), ("one unit on, far out", outer),
     )  # fmt: skip
     for name, rows in named:
         groups += [PointGroup(name, rows)] if len(rows) else []
@@ -229,9 +230,6 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     return np.clip(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape), domain.low, domain.high)
 
 
-LINE_REACH = 3.0  # scales of use to either side
-
-
 def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
     """So many points (n, d) on lines through the scale of use, in turn between any two creases of the network there.
 
@@ -369,51 +367,3 @@ def _unit_rows(rows: FloatArray) -> FloatArray:
     """Each of length 1, or 0 where it has none."""
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.divide(rows, sizes, out=np.zeros_like(rows), where=sizes > 0)
-
-
-def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> FloatArray:
-    """Points (n, d) where one unit of the first layer is on alone: one in each piece of a ray on which it grows.
-
-    Hardly any random input is there, and each piece is a part of the layers above that nothing else blurs. No point
-    for a unit that is never alone, nor for first layers wider than the input.
-    """
-    shares, margins = np.linspace(0, LINE_REACH, 301), (0.05, 0.5)  # in units of a row's length
-    points = [np.empty((0, network.dim))]
-    w, b, width = network.weights[0], network.biases[0], network.widths[1]
-    lengths = np.linalg.norm(w, axis=1)
-    if not most or network.depth == 1 or width > network.dim or not lengths.all():
-        return points[0]
-    inverse = np.linalg.pinv(w)
-    for unit in rng.permutation(width)[:most]:
-        start = inverse @ (-lengths * np.where(np.arange(width) == unit, 0.0, rng.uniform(*margins, width)) - b)
-        ray = lengths[unit] * inverse[:, unit]
-        patterns = np.hstack(network.patterns(start + shares[:, None] * ray)[: network.depth - 1])
-        if np.delete(patterns[:, :width], unit, axis=1).any():
-            continue
-        bounds = np.concatenate([[0.0], shares[1:][(patterns[1:] != patterns[:-1]).any(axis=1)], [LINE_REACH]])
-        chosen = bounds[:-1] + rng.uniform(0.1, 0.9, len(bounds) - 1) * np.diff(bounds)
-        points.append(start + chosen[np.diff(bounds) > shares[1]][:, None] * ray)
-    found = joined(points)
-    return found[rng.permutation(len(found))[:most]]
-
-
-def sparse_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
-    """So many points (n, d) where a random part of the first layer, one unit to all, is on and the others are off.
-
-    Values of units that are on are spread over orders of magnitude. No point for first layers wider than the input.
-    """
-    spread = 1.5  # of the logarithm of a value that is on
-    off = 0.05, 1.0  # of a value that is off, in its own size
-    w, b, width = network.weights[0], network.biases[0], network.widths[1]
-    lengths = np.linalg.norm(w, axis=1)
-    if not count or network.depth == 1 or width > network.dim or not lengths.all():
-        return np.empty((0, network.dim))
-    share = rng.random((count, 1)) ** 2  # small parts more often
-    on = rng.random((count, width)) < share
-    on[np.arange(count), rng.integers(width, size=count)] = True
-    sizes = np.where(on, np.exp(spread * rng.standard_normal((count, width))), -rng.uniform(*off, (count, width)))
-    inverse = np.linalg.pinv(w)
-    beside = rng.standard_normal((count, network.dim))
-    beside -= (beside @ w.T) @ inverse.T
-    found = (np.sqrt(network.dim) * lengths * sizes - b) @ inverse.T + beside
-    return found[np.isfinite(found).all(axis=1)]

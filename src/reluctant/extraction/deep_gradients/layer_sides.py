@@ -20,7 +20,7 @@ from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained
-from reluctant.verification.points import sparse_points
+from reluctant.verification.cells import sparse_points
 
 SIDES = "sides"
 APART = 1e-6  # from 1, of a projector's diagonal: the coefficient of such a neuron is known

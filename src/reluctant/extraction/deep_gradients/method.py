@@ -28,10 +28,11 @@ from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Explained
-from reluctant.verification.points import sparse_points
+from reluctant.verification import HeldOutRows
+from reluctant.verification.cells import far_points, sparse_points
 
 LINES, LAYERS = "lines", "layers"
-CHECK, CHECK_SCALES = "check", (0.3, 1.0, 3.0, 30.0)
+CHECK, CHECKED = "check", 8  # rows where few units are on, besides those far out
 CHECKED_TO = 1e-6  # of the largest gradient
 SINGLE = 2  # segments in a row across creases that were met once, without a new neuron
 LEADS = 3  # lines from where gradients are those of the network to where they are not
@@ -50,7 +51,6 @@ class GradientLayers(Method):
         most_layers: hidden layers, at most.
         through: inputs (n, d) on the first lines, such as spoke against an earlier network.
         begun: lines that were searched before, the first of them to its end.
-        checked: rows, random ones and where few units are on, whose gradients must be those of the network in the end.
         leads: lines, at most, to where a layer lacks a neuron.
         held_against: rows that a layer is held against for that, of those asked before.
         fitted_distance: rows farther out, in typical inputs, have no part in the fit.
@@ -64,7 +64,6 @@ class GradientLayers(Method):
     segments: int = 24
     look: int = 5
     most_layers: int = 8
-    checked: int = 48
     leads: int = 3
     held_against: int = 200
     fitted_distance: float = 30.0
@@ -95,8 +94,9 @@ class GradientLayers(Method):
                     raise
             else:
                 whole = network.widths[1:-1] == tuple(len(layer) for layer in known.layers)  # else a neuron is missing
-                if search.whole >= self.lines or (whole and search.agrees(network)):
-                    return Candidate(network, limits=LIMITS)
+                held_out = search.agrees(network) if whole else None
+                if held_out is not None or search.whole >= self.lines:
+                    return Candidate(network, held_out, limits=LIMITS)
                 if whole and search.leads_left():
                     continue
             with oracle.stage(LINES):
@@ -252,23 +252,21 @@ class _LayerSearch:
         whole = complete.all(axis=1)
         return Layer(layer.weights[whole], layer.biases[whole], layer.undecided[whole], layer.carried)
 
-    def agrees(self, network: ReLUNetwork) -> bool:
-        """True if fresh gradients are those of the network; else lines lead from where they are to where they are not.
+    def agrees(self, network: ReLUNetwork) -> HeldOutRows | None:
+        """Rows far out whose gradients are those of the network; None after lines that lead to where they are not.
 
-        Cost: 48 rows, and those of a few lines.
+        Cost: a row for each neuron of every layer but the last, and those of a few lines.
         """
         with self.oracle.stage(CHECK):
-            scales = np.repeat(CHECK_SCALES, self.settings.checked // (2 * len(CHECK_SCALES)))[:, None]
-            rows = scales * self.rng.standard_normal((len(scales), self.oracle.dim))
-            rows = np.concatenate([rows, sparse_points(network, self.settings.checked - len(rows), self.rng)])
+            rows = np.concatenate([far_points(network, self.rng), sparse_points(network, CHECKED, self.rng)])
             found = self.ask(rows)
             off = np.linalg.norm(network.gradients(rows) - found.gradients, axis=2).max(axis=1)
             wrong = off > CHECKED_TO * self.size
-            if not wrong.any() or wrong.all():
-                return not wrong.any()
-            for row in rows[wrong][:LEADS]:
+            if not wrong.any():
+                return HeldOutRows(rows, found.values, found.gradients, "one unit on, far out")
+            for row in rows[wrong][:LEADS] if not wrong.all() else ():
                 self.look_between(rows[~wrong], row)
-        return False
+        return None
 
     def network(self, known: KnownLayers) -> ReLUNetwork:
         """With the output layer that the answers ask for: from gradients, or from values where some neuron is missing.

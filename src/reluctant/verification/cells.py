@@ -1,0 +1,138 @@
+"""Points inside cells of a network: where chosen units are on and the others off, near and far out.
+
+Random inputs hardly ever reach most cells. A unit of the second layer with one small positive weight is on only where
+that unit of the first layer is large and the others are off. Far out along a ray where one unit is on alone, every unit
+of the next layer with a positive weight from it is on, whatever its bias: one row for each unit shows all of them. A
+network that lacks one has another gradient there.
+
+First layers no wider than the input take any values; deeper ones those that a linear programme finds. Nothing here
+queries the target.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray, joined
+
+LINE_REACH = 3.0  # scales of use to either side
+FAR_OUT = 1e5  # scales of use: biases count for nothing there
+OFF = 0.05, 1.0  # of a value that is off, in its own size
+SPREAD = 1.5  # of the logarithm of a value that is on
+POOL = 400  # rays that those of layers beyond the second are chosen from
+
+
+def _takes_any_values(network: ReLUNetwork) -> bool:
+    """True if the first layer has hidden ones above it, and can be given any values."""
+    lengths = np.linalg.norm(network.weights[0], axis=1)
+    return network.depth > 1 and network.widths[1] <= network.dim and bool(lengths.all())
+
+
+def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) where one unit of the first layer is on alone: one in each piece of a ray on which it grows.
+
+    Hardly any random input is there, and each piece is a part of the layers above that nothing else blurs. No point
+    for a unit that is never alone, nor for first layers wider than the input.
+    """
+    shares, margins = np.linspace(0, LINE_REACH, 301), (0.05, 0.5)  # in units of a row's length
+    points = [np.empty((0, network.dim))]
+    w, b, width = network.weights[0], network.biases[0], network.widths[1]
+    if not most or not _takes_any_values(network):
+        return points[0]
+    lengths, inverse = np.linalg.norm(w, axis=1), np.linalg.pinv(w)
+    for unit in rng.permutation(width)[:most]:
+        start = inverse @ (-lengths * np.where(np.arange(width) == unit, 0.0, rng.uniform(*margins, width)) - b)
+        ray = lengths[unit] * inverse[:, unit]
+        patterns = np.hstack(network.patterns(start + shares[:, None] * ray)[: network.depth - 1])
+        if np.delete(patterns[:, :width], unit, axis=1).any():
+            continue
+        bounds = np.concatenate([[0.0], shares[1:][(patterns[1:] != patterns[:-1]).any(axis=1)], [LINE_REACH]])
+        chosen = bounds[:-1] + rng.uniform(0.1, 0.9, len(bounds) - 1) * np.diff(bounds)
+        points.append(start + chosen[np.diff(bounds) > shares[1]][:, None] * ray)
+    found = joined(points)
+    return found[rng.permutation(len(found))[:most]]
+
+
+def sparse_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
+    """So many points (n, d) where a random part of the first layer, one unit to all, is on and the others are off.
+
+    Values of units that are on are spread over orders of magnitude. No point for first layers wider than the input.
+    """
+    if not count or not _takes_any_values(network):
+        return np.empty((0, network.dim))
+    return _with_values(network, _sparse(network, count, rng), rng)
+
+
+def far_points(network: ReLUNetwork, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) far out, for each unit of every hidden layer but the last one where it is on alone, or nearly.
+
+    And one where the whole first layer is off. None for first layers wider than the input.
+    """
+    if network.depth == 2 or not _takes_any_values(network):
+        return np.empty((0, network.dim))
+    rays = np.eye(network.widths[1])
+    if network.depth > 3 and network.is_chain:
+        found = [_ray_of(network, unit, rng) for unit in range(network.widths[2])]
+        rays = joined([rays, *(each[None] for each in found if each is not None)])
+    if network.depth > 4 and network.is_chain:
+        rays = joined([rays, _rays_of_deeper(network, rays, rng)])
+    values = np.where(rays > 0, rays, -rng.uniform(*OFF, rays.shape))
+    near = _with_values(network, -rng.uniform(*OFF, (1, network.widths[1])), rng)
+    return joined([near, _with_values(network, FAR_OUT * values, rng, FAR_OUT)])
+
+
+def _sparse(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
+    """Values (n, h) of the first layer, in their own sizes."""
+    width = network.widths[1]
+    share = rng.random((count, 1)) ** 2  # small parts more often
+    on = rng.random((count, width)) < share
+    on[np.arange(count), rng.integers(width, size=count)] = True
+    return np.where(on, np.exp(SPREAD * rng.standard_normal((count, width))), -rng.uniform(*OFF, (count, width)))
+
+
+def _with_values(network: ReLUNetwork, values: FloatArray, rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
+    """Points (n, d) where the first layer has these values (n, h), in their own sizes; any where it does not count."""
+    w, b, lengths = network.weights[0], network.biases[0], np.linalg.norm(network.weights[0], axis=1)
+    inverse = np.linalg.pinv(w)
+    beside = scale * rng.standard_normal((len(values), network.dim))
+    beside -= (beside @ w.T) @ inverse.T
+    found = (np.sqrt(network.dim) * lengths * values - b) @ inverse.T + beside
+    return np.asarray(found[np.isfinite(found).all(axis=1)])
+
+
+def _second_layer(network: ReLUNetwork) -> FloatArray:
+    """Weights (k, h) of the second layer by values of the first in their own sizes, each row of length 1."""
+    rows = network.weights[1] * np.linalg.norm(network.weights[0], axis=1)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1.0))
+
+
+def _ray_of(network: ReLUNetwork, unit: int, rng: np.random.Generator) -> FloatArray | None:
+    """Values (h,) of the first layer along which one unit of the second grows, and the others as little as can be."""
+    margin = 0.02  # of that unit's value: the others are off by so much
+    rows = _second_layer(network)
+    others, (k, h) = np.delete(rows, unit, axis=0), rows.shape
+    cost = np.concatenate([1e-3 * rng.random(h), rng.exponential(size=k - 1)])  # few units on, if that is as good
+    found = linprog(
+        cost, A_ub=np.hstack([others, -np.eye(k - 1)]), b_ub=np.full(k - 1, -margin),
+        A_eq=np.concatenate([rows[unit], np.zeros(k - 1)])[None], b_eq=[1.0], bounds=(0.0, None), method="highs",
+    )  # fmt: skip
+    return None if found.status else np.asarray(found.x[:h] / found.x[:h].max())
+
+
+def _rays_of_deeper(network: ReLUNetwork, rays: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Of many sums of rays, for each unit of layers from the third on the one that it is most of its layer on."""
+    few = 4
+    weights = np.zeros((POOL, len(rays)))
+    for _ in range(few):
+        weights[np.arange(POOL), rng.integers(len(rays), size=POOL)] += rng.exponential(size=POOL)
+    pool = joined([rays, weights @ rays, np.maximum(_sparse(network, POOL, rng), 0)])
+    values, chosen = np.maximum(pool @ _second_layer(network).T, 0), []
+    values *= np.linalg.norm(network.weights[1] * np.linalg.norm(network.weights[0], axis=1), axis=1)
+    for w in network.weights[2:-2]:
+        values = np.maximum(values @ w.T, 0)
+        share = values / np.maximum(values.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        chosen += [pool[i] for i in np.unique(share.argmax(axis=0)[share.max(axis=0) > 0])]
+    return np.array(chosen).reshape(-1, rays.shape[1])
