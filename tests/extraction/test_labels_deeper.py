@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction.depth_three.first_layer import FirstLayer
 from reluctant.extraction.from_labels.bend_matches import Creases
 from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerFlat, LayerSearch, oriented
 from reluctant.extraction.from_labels.method import look
@@ -70,6 +73,19 @@ def test_the_first_layer_to_the_last_digits():
     rows = true.weights[0] / np.linalg.norm(true.weights[0], axis=1, keepdims=True)
     apart = np.linalg.norm(layer.weights[:, None] - rows, axis=2)
     assert apart.min(axis=0).max() < 1e-9  # on their active sides
+
+
+def test_labels_refuse_a_layer_with_a_wrong_neuron_or_without_one():
+    true = deep(3, 12, 5, 4)
+    found, _ = search(true, 3)
+    found.probed()
+    right = FirstLayer(true.weights[0], true.biases[0], 1.0, np.ones(5), np.zeros(5))
+    deeper = replace(right, weights=true.weights[0].copy())
+    deeper.weights[2] = true.weights[0][[2, 4]].sum(axis=0)  # as a crease of the second layer
+    missing = replace(right, weights=true.weights[0][:4], biases=true.biases[0][:4])
+    shifted = replace(right, biases=true.biases[0] - [0, 0, 0, 0.3, 0])
+    assert found.moved(right) == 0
+    assert all(found.moved(layer) > 0 for layer in (deeper, missing, shifted))
 
 
 def test_one_hidden_layer_is_recognised():
