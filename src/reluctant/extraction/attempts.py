@@ -50,7 +50,7 @@ from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
-from reluctant.extraction.straight_creases import look_for_layers
+from reluctant.extraction.straight_creases import DeeperCreases, OrientedHyperplanes, look_for_layers
 from reluctant.extraction.weak_neuron import with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
@@ -251,6 +251,7 @@ class Extraction:
     refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
     units: InputUnits | None = None  # of the inputs, where questions have found them
     searched: tuple[SearchedLine, ...] = ()  # lines of the last attempt, which showed deeper layers
+    first: OrientedHyperplanes | None = None  # the first layer, of a last attempt that showed deeper ones
 
     def go(self, attempts: int) -> Ending:
         """As the target is; where that fails, in units of the inputs that are found by questions.
@@ -450,6 +451,7 @@ class Extraction:
             except StageFailed as failure:
                 failures.append(str(failure))
                 self.searched = failure.lines if isinstance(failure, DeeperLayers) else ()
+                self.first = failure.first if isinstance(failure, DeeperCreases) else None
                 self.run.keep(failure.partial or self.run.partial)
                 self.stuck = failure.stage
                 if failure.outcome is not None:
@@ -557,6 +559,8 @@ class Extraction:
             if kinds.one_layer:
                 yield DepthTwo()
             yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
+        if self.first is not None:
+            yield AnyDepth(first=self.first)
         yield AnyDepth()  # a line may show no crease that bends, of layers that do
         yield from repeat(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE)))
 
