@@ -223,7 +223,7 @@ def _adapt_name(name: str, options: OpenOptions) -> Oracle:
     """A served model, `module:attribute`, or a file."""
     if options.served is not None:
         from reluctant.oracles.http.address import open_served
-        from reluctant.oracles.http.gradient_replies import ServedGradients
+        from reluctant.oracles.http.served_oracle import ServedGradients
 
         _refuse_recast(options, "a served model")
         gradients = ServedGradients.of(options.gradients, options.output)
