@@ -326,7 +326,9 @@ def _summarise(
     integers: IntegerKind | None, steps: Steps | None, bent: bool, queries: int, lost: FloatArray | None,
 ) -> Interface:  # fmt: skip
     scores = integers is IntegerKind.SCORES
-    near_noise, far_noise = _near_reading(near, raw, scores), _far_reading(far)
+    lines = far.get(NOISE_SCALE)
+    near_noise = _near_reading(near, raw, scores)
+    far_noise = read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
     shape, off = (
         _shape(near, near_noise, raw, steps is not None, bent, lost),
         NOISE_FACTOR * near_noise.sd if near_noise else 0.0,
@@ -336,10 +338,11 @@ def _summarise(
     like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
     shape = _read_shape(shape, like.answers, scores)
     decimals = 0 if scores else None if steps is not None else find_decimals(near.answers)
+    difference = repeated[near.sound] - near.at_centres[near.sound]
     return Interface(
         shape=shape,
         deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
-        fresh_noise=_fresh_noise(near, repeated),
+        fresh_noise=float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan"),
         noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
         readings=tuple(reading for reading in (near_noise, far_noise) if reading),
         spread=_spread(near.finite_answers),
@@ -434,22 +437,12 @@ def _spread(finite: FloatArray) -> float:
         return float(finite.std(axis=0).max()) if len(finite) else float("nan")
 
 
-def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
-    difference = repeated[near.sound] - near.at_centres[near.sound]
-    return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
-
-
 def _near_reading(near: ShortLines, raw: RawDigits | None, scores: bool) -> NoiseReading | None:
     if not near.sound.any():
         return None
     reading = read_noise(near, 1.0)
     rounding = max(digits_noise(near.answers), 0.0 if raw is None else raw.noise, UNIFORM_SD if scores else 0.0)
     return replace(reading, sd=max(reading.sd, rounding))
-
-
-def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
-    lines = far.get(NOISE_SCALE)
-    return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
 
 
 ALL_DIGITS = 1e-10  # noise of the spread: with less, short steps show every curve

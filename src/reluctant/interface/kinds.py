@@ -184,7 +184,12 @@ def class_columns(
     if len(whole) == oracle.outputs:
         return _labels_beside_scores(found) if oracle.outputs == PAIR and total is None else ()
     if total is not None:
-        return _beside_probabilities(found, whole, lines[0].finite_answers / total, total)
+        near = lines[0].finite_answers / total
+        zero = [k for k in whole if not near[:, k].any()]
+        found = found.with_more() if len(zero) == 1 else found
+        added = found.classes([k for k in whole if _is_added(found.answers / total, k)])
+        unused = len(zero) == 1 and not found.answers[:, zero].any() and _are_complete(near, zero[0])
+        return added or (tuple(zero) if unused else ())
     few = any(np.unique(found.answers[:, k]).size < FEWEST_LEVELS for k in whole)
     return (found.with_more() if few else found).classes(whole)
 
@@ -233,20 +238,6 @@ def _labels_beside_scores(found: _ColumnProbe) -> tuple[int, ...]:
     """Of two integer outputs: the one that jumps, if the other goes in order."""
     kinds = [found.kind(k) for k in range(PAIR)]
     return (kinds.index(IntegerKind.LABELS),) if {*kinds} == {IntegerKind.LABELS, IntegerKind.SCORES} else ()
-
-
-def _beside_probabilities(
-    found: _ColumnProbe, whole: Sequence[int], near: FloatArray, total: float
-) -> tuple[int, ...]:  # fmt: skip
-    """Of answers that look like probabilities (n, m): class 0 adds nothing to them, and others are rare.
-
-    One output that is always 0 may be the number of a class; several are probabilities for which digits are wanting.
-    """
-    zero = [k for k in whole if not near[:, k].any()]
-    found = found.with_more() if len(zero) == 1 else found
-    added = found.classes([k for k in whole if _is_added(found.answers / total, k)])
-    unused = len(zero) == 1 and not found.answers[:, zero].any() and _are_complete(near, zero[0])
-    return added or (tuple(zero) if unused else ())
 
 
 def _is_added(p: FloatArray, k: int) -> bool:
@@ -602,7 +593,9 @@ def find_top_k(values: FloatArray, noise: float = 0.0, *, no_values: bool = Fals
         return None
     count, left = (p != 0).sum(axis=1), 1 - p.sum(axis=1)
     top_k = TopK(int(count.max()), p.shape[1])
-    off = top_k.largest * max(_rounding(p), noise)
+    decimals = find_decimals(p)
+    digits = 0.0 if decimals is None else 10.0**-decimals
+    off = top_k.largest * max(digits, ROUNDINGS * float(unit_roundoff(narrowest_format(p))), noise)
     mean_missing = left / max(top_k.classes - top_k.largest, 1)
     largest_few = (
         (count == top_k.largest) & (left >= -off) & (np.where(p != 0, p, 1.0).min(axis=1) >= mean_missing - off)
@@ -613,13 +606,6 @@ def find_top_k(values: FloatArray, noise: float = 0.0, *, no_values: bool = Fals
     if not np.all(largest_few | (np.abs(left) <= off)):
         return None
     return top_k if np.unique(left[left > off]).size >= FEWEST_VALUES else None
-
-
-def _rounding(p: FloatArray) -> float:
-    """The most that each may be off by, rounded or cut off."""
-    decimals = find_decimals(p)
-    digits = 0.0 if decimals is None else 10.0**-decimals
-    return max(digits, ROUNDINGS * float(unit_roundoff(narrowest_format(p))))
 
 
 Far = Mapping[float, ShortLines]

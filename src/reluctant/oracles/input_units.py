@@ -47,7 +47,11 @@ class InputUnits:
             return plain if scale.max() < ALIKE * scale.min() else cls(centre, scale)
         if facts.samples is None:
             return plain
-        centre, scale = _place_and_deviation(facts.samples)
+        below, middle, above = np.quantile(facts.samples, [0.25, 0.5, 0.75], axis=0)
+        quartiles_of_normal = 1.349  # how far apart they are, in deviations
+        spread = above > below
+        scale = np.where(spread, (above - below) / quartiles_of_normal, facts.samples.std(axis=0))
+        centre = np.where(spread, middle, facts.samples.mean(axis=0))
         low, high = facts.samples.min(axis=0), facts.samples.max(axis=0)
         varies = low < high
         scale = np.where(varies, scale, np.median(scale[varies]))
@@ -97,15 +101,6 @@ class InputUnits:
     def reduced_network(self, network: ReLUNetwork) -> ReLUNetwork:
         """A network of x as one of z."""
         return _with_inputs(network, self.scale, self.centre)
-
-
-def _place_and_deviation(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Middle and deviation of each column by its quartiles, so that a few far values do not count; else by its mean."""
-    below, middle, above = np.quantile(rows, [0.25, 0.5, 0.75], axis=0)
-    quartiles_of_normal = 1.349  # how far apart they are, in deviations
-    spread = above > below
-    scale = np.where(spread, (above - below) / quartiles_of_normal, rows.std(axis=0))
-    return np.where(spread, middle, rows.mean(axis=0)), scale
 
 
 def _with_inputs(network: ReLUNetwork, factors: FloatArray, offset: FloatArray) -> ReLUNetwork:

@@ -207,7 +207,11 @@ def theorem(constants: Constants) -> TheoremParameters:
     threshold_bound = separation * (c.k**2 * c.R * c.spread) + c.k * c.B
     bounds = Magnitude.of(c.k * c.R), threshold_bound
     largest = norm_bound(c, features)
-    samples = _sample_count(c, features, bounds, largest)
+    m = radius(c)
+    lipschitz = Magnitude.of(m * c.k * c.R + c.k * c.B)
+    x = m * (features * (bounds[0] ** 2 + bounds[1] ** 2)) ** 0.5
+    tail = 2 * lipschitz**2 * math.sqrt(math.log(1 / c.delta) / 2)
+    samples = (((4 * lipschitz * x * largest + tail) / c.eps) ** 2).ceil()
     search = intervals * rows_per_interval(c.d)
     return TheoremParameters(
         poly, separation, separation * (c.k * c.spread), interval, reach, gradient_step(c, interval),
@@ -259,15 +263,6 @@ def radius(c: Constants) -> float:
 def norm_bound(c: Constants, features: float | Magnitude) -> Magnitude:
     """W of (21): coefficients ±1 for the features, an affine function of k neurons."""
     return Magnitude.of(features) ** 0.5 + c.k * (c.R + c.B)
-
-
-def _sample_count(c: Constants, features: Magnitude, bounds: tuple[Magnitude, Magnitude], norm: Magnitude) -> Magnitude:
-    """n for which 4L · XW/√n + 2c · √(log(1/δ)/2n) of Theorems 4.13 and 4.14 is ε, with L, c and X of Theorem 4.16."""
-    m = radius(c)
-    lipschitz = Magnitude.of(m * c.k * c.R + c.k * c.B)
-    x = m * (features * (bounds[0] ** 2 + bounds[1] ** 2)) ** 0.5
-    tail = 2 * lipschitz**2 * math.sqrt(math.log(1 / c.delta) / 2)
-    return (((4 * lipschitz * x * norm + tail) / c.eps) ** 2).ceil()
 
 
 @dataclass(frozen=True)

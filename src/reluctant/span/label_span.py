@@ -66,7 +66,13 @@ def verify_labels(
     # Times the error to expect of a span, if that is not half the digits: a larger shift is a direction.
     explained_error = 100.0
     most_found = 0.5  # of the boundary points: if fewer are found again, nothing is verified
-    fresh = _fresh_inputs(oracle, seen, rng)
+    # Inputs: as many more as it takes to see every label a few times.
+    fresh_inputs, most_fresh, of_each_label = 256, 2048, 8
+    fresh = seen.more(oracle, fresh_inputs, rng)
+    while len(fresh.points) < most_fresh and fresh.rare(seen.names, of_each_label):
+        fresh += seen.more(oracle, len(fresh.points), rng)
+    rare = np.isin(seen.labels, list(fresh.rare(seen.names, of_each_label)))
+    fresh = fresh + seen[rare]
     changed = changed_labels(oracle, fresh)
     boundary = Boundary.between(field.ask, *fresh.pairs(CHECKED_POINTS, rng), check_located * field.scale)
     boundary, found = boundary.inside(field, basis, check_located * field.scale, field.resolution)
@@ -97,17 +103,6 @@ def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: floa
     if margin > UNCLEAR_MARGIN or there < rank == field.dim:
         return Outcome.RANK_UNCLEAR
     return Outcome.FULL_RANK if there == field.dim else Outcome.SPAN_RECOVERED
-
-
-def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:
-    """New inputs until every label was seen a few times; for labels too rare for that, the old ones as well."""
-    # Inputs: as many more as it takes to see every label a few times.
-    fresh_inputs, most_fresh, of_each_label = 256, 2048, 8
-    found = seen.more(oracle, fresh_inputs, rng)
-    while len(found.points) < most_fresh and found.rare(seen.names, of_each_label):
-        found += seen.more(oracle, len(found.points), rng)
-    rare = np.isin(seen.labels, list(found.rare(seen.names, of_each_label)))
-    return found + seen[rare]
 
 
 def _moving_directions(field: LabelField, boundary: Boundary, basis: FloatArray) -> tuple[FloatArray, float, float]:

@@ -149,7 +149,13 @@ def refine_basis(
 ) -> FloatArray:
     """A better basis by one stage, with steps of these lengths (p,). Cost: d - k rows a point."""
     outside = Subspace(basis).null_basis
-    across = _slopes_across(ground, inside, outside, length, rng)
+    across = np.empty((*inside.value.shape, len(outside)))
+    for some in row_batches(len(inside.points), len(outside), ground.dim):
+        starts = inside.points[some, None]
+        taken = _step_lengths(ground, starts, outside, length[some], rng)
+        answers = ground.ask((starts + taken[:, :, None] * outside).reshape(-1, ground.dim))
+        change = answers.reshape(*taken.shape, -1) - inside.value[some, None]
+        across[some] = np.swapaxes(change / taken[:, :, None], 1, 2)
     slopes = inside.slope.reshape(-1, len(basis))
     correction = np.linalg.lstsq(slopes, across.reshape(-1, len(outside)), rcond=None)[0]
     return np.asarray(np.linalg.qr((basis + correction @ outside).T)[0].T)
@@ -176,20 +182,6 @@ def long_steps(ground: Ground, straight: FloatArray, angle: float, share: float 
 def without_rest(ground: Ground, basis: FloatArray, points: FloatArray) -> FloatArray:
     """Points in all of space without their invisible part, which only costs digits."""
     return (points @ basis.T) @ basis if ground.domain.is_space else points
-
-
-def _slopes_across(
-    ground: Ground, inside: SlopesInside, outside: FloatArray, length: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    """Slopes (p, m, n - k) over long steps along the directions outside."""
-    slopes = np.empty((*inside.value.shape, len(outside)))
-    for some in row_batches(len(inside.points), len(outside), ground.dim):
-        starts = inside.points[some, None]
-        taken = _step_lengths(ground, starts, outside, length[some], rng)
-        answers = ground.ask((starts + taken[:, :, None] * outside).reshape(-1, ground.dim))
-        change = answers.reshape(*taken.shape, -1) - inside.value[some, None]
-        slopes[some] = np.swapaxes(change / taken[:, :, None], 1, 2)
-    return slopes
 
 
 def _step_lengths(

@@ -52,24 +52,18 @@ class DaskOracle(Oracle):
         self._cluster, self._gradients = cluster, gradients
         self._library = require("distributed", extra="dask", purpose="An engine")
         self._parcel = self._send(sealed)
-        self._facts = self._opened_everywhere()
-
-    def _send(self, sealed: bytes) -> Any:
-        config = require("dask", extra="dask", purpose="An engine").config
-        with config.set({"distributed.admin.large-graph-warning-threshold": len(sealed) + SHARD_BYTES}):
-            return self._cluster.client.submit(SealedTarget, sealed, key=f"reluctant-target-{uuid.uuid4()}")
-
-    def _opened_everywhere(self) -> Facts:
-        """Facts, after every worker has opened the target: one that cannot is heard of before anything is asked.
-
-        Each then holds a copy of its own, and none is looked for on a worker that has died.
-        """
+        # Every worker opens the target now, and holds a copy: one that cannot is heard of before anything is asked.
         tasks = [
             self._task(describe_target, self._parcel, workers=[worker], allow_other_workers=True)
             for worker in self._cluster.client.nthreads()
         ]
         facts: list[Facts] = [self._value_of(task, 0) for task in tasks]
-        return facts[0]
+        self._facts = facts[0]
+
+    def _send(self, sealed: bytes) -> Any:
+        config = require("dask", extra="dask", purpose="An engine").config
+        with config.set({"distributed.admin.large-graph-warning-threshold": len(sealed) + SHARD_BYTES}):
+            return self._cluster.client.submit(SealedTarget, sealed, key=f"reluctant-target-{uuid.uuid4()}")
 
     @property
     def facts(self) -> Facts:

@@ -230,10 +230,6 @@ def _adapt_name(name: str, options: OpenOptions) -> Oracle:
         return open_served(name, options.served, options.shape, options.kind, options.timeout, gradients)
     if _is_module_target(name):
         return _adapt_values(import_target(name), options)
-    return _adapt_file(name, options)
-
-
-def _adapt_file(name: str, options: OpenOptions) -> Oracle:
     path = Path(name)
     if not path.is_file():
         raise UnknownTarget.about(
