@@ -21,7 +21,7 @@ from reluctant.interface.kinds import (
     IntegerKind,
     Likeness,
     Shape,
-    Steps,
+    StepKind,
     TopK,
     all_integers,
     are_integers,
@@ -323,7 +323,7 @@ def _ask_far(
 
 def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
-    integers: IntegerKind | None, steps: Steps | None, bent: bool, queries: int, lost: FloatArray | None,
+    integers: IntegerKind | None, steps: StepKind | None, bent: bool, queries: int, lost: FloatArray | None,
 ) -> Interface:  # fmt: skip
     scores = integers is IntegerKind.SCORES
     lines = far.get(NOISE_SCALE)
@@ -355,7 +355,7 @@ def _summarise(
         raw=raw,
         integers=integers,
         step_function=shape is Shape.PIECEWISE_CONSTANT and steps is not None,
-        trees=shape is Shape.PIECEWISE_CONSTANT and steps is Steps.SPLITS,
+        trees=shape is Shape.PIECEWISE_CONSTANT and steps is StepKind.SPLITS,
         **vars(like),
     )
 

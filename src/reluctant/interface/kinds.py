@@ -261,14 +261,14 @@ STAYS = 0.5  # of a change, at least; one that is not sudden falls a thousandfol
 COARSEST_GRID = 6  # decimals: levels that need more are no rounded numbers, as few as they may be
 
 
-class Steps(StrEnum):
+class StepKind(StrEnum):
     """What answers that stay on levels are the answers of."""
 
     SPLITS = "splits"  # of trees: each depends on one input, and far out there are none
     OTHERS = "others"
 
 
-def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Steps | None:
+def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> StepKind | None:
     """Steps between levels around the centres; None where a slope, rounding or labels explain the answers.
 
     Levels that no rounding makes are steps if answers jump between them. A forest of a hundred trees answers in
@@ -291,7 +291,7 @@ def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Step
         return None
     if ways is None or not (on_levels or of_splits):
         return None
-    return Steps.SPLITS if of_splits and ends else Steps.OTHERS
+    return StepKind.SPLITS if of_splits and ends else StepKind.OTHERS
 
 
 def _are_flat(lines: ShortLines) -> bool:

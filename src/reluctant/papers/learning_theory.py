@@ -266,7 +266,7 @@ def norm_bound(c: Constants, features: float | Magnitude) -> Magnitude:
 
 
 @dataclass(frozen=True)
-class Row:
+class ParameterRow:
     """One parameter: its symbol, what it means, the theorem's value, and the value that was really used if any."""
 
     name: str
@@ -276,16 +276,16 @@ class Row:
     used: float | None
 
 
-def beside(asked: TheoremParameters, used: Mapping[str, float]) -> list[Row]:
+def beside(asked: TheoremParameters, used: Mapping[str, float]) -> list[ParameterRow]:
     """The theorem's parameters beside the ones that were really used, named by the fields of `TheoremParameters`."""
     names = [field.name for field in fields(asked)]
     unknown = sorted(set(used) - set(names))
     if unknown:
         raise InvalidInput.about("used", got=", ".join(unknown), expected=f"names among {', '.join(names)}")
-    return [Row(name, *_MEANINGS[name], getattr(asked, name), used.get(name)) for name in names]
+    return [ParameterRow(name, *_MEANINGS[name], getattr(asked, name), used.get(name)) for name in names]
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[ParameterRow]) -> str:
     """The rows as a Markdown table."""
     lines = ["| | meaning | the theorem asks | really used |", "|---|---|---:|---:|"]
     for row in rows:

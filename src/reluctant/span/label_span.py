@@ -159,7 +159,7 @@ MOST_FLICKER = FARTHEST_FLICKER / 8  # resolution, of a typical input, from whic
 
 
 @dataclass(frozen=True)
-class FromLabels:
+class LabelSpan:
     """How it ended, the basis found, how clear its rank is, how far it is off, and the numbers behind it."""
 
     outcome: Outcome
@@ -178,7 +178,7 @@ def from_labels(
     *,
     threshold: float | None,
     reach: float,
-) -> FromLabels:
+) -> LabelSpan:
     """Recover the span of a smooth or ReLU network from nothing but labels."""
     first_located = 1e-3  # first boundary points, of a typical coordinate
     asked_again = 3  # times that the first inputs are asked again: labels must keep their word
@@ -187,7 +187,7 @@ def from_labels(
     with labels.stage("look"):
         seen = label_points(labels, inputs, rng)
         if seen.one_label:
-            return FromLabels(Outcome.ONE_LABEL, nothing)
+            return LabelSpan(Outcome.ONE_LABEL, nothing)
         scale = inputs.scale_of(seen.points, seen.scale)
         ground = LabelField(asked_inside(labels.query, inputs.domain), labels.dim, inputs.domain, scale, reach=reach)
         first = Boundary.between(ground.ask, *seen.pairs(16, rng), first_located * ground.scale)
@@ -195,7 +195,7 @@ def from_labels(
         changed = changed_labels(labels, seen, asked_again)
     evidence = {"labels": len(seen.names), "resolution": ground.resolution, "changed labels": changed}
     if changed or ground.resolution > MOST_FLICKER * ground.typical:
-        return FromLabels(Outcome.TOO_NOISY, nothing, evidence=evidence)
+        return LabelSpan(Outcome.TOO_NOISY, nothing, evidence=evidence)
     run = _LabelRecovery(labels, ground, seen, rng, keep, evidence)
     return replace(run.unless_noisy(run.go()), typical=ground.typical)
 
@@ -211,11 +211,11 @@ class _LabelRecovery:
     keep: Callable[[FloatArray], None]
     evidence: dict[str, Any]
 
-    def go(self) -> FromLabels:
+    def go(self) -> LabelSpan:
         most_rounds = 4  # times that verification may send the search back for more directions
         farther_inputs = 64  # inputs far out that are tried, should something be missing
         complement, known = Complement(self.oracle.dim), 0  # so many directions, the first, have been refined
-        ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
+        ended = LabelSpan(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
         for _ in range(most_rounds):
             before = complement.rank
             with self.oracle.stage("search"):
@@ -232,7 +232,7 @@ class _LabelRecovery:
                 self.seen += self.seen.more(self.oracle, farther_inputs, self.rng, farther=self.field.reach)
         return ended
 
-    def unless_noisy(self, ended: FromLabels) -> FromLabels:
+    def unless_noisy(self, ended: LabelSpan) -> LabelSpan:
         """A span that is not whole may have labels to blame that change when they are asked again."""
         if ended.outcome in (Outcome.SPAN_PARTIAL, Outcome.RANK_UNCLEAR):
             with self.oracle.stage("verification"):
@@ -240,10 +240,10 @@ class _LabelRecovery:
             return replace(ended, outcome=Outcome.TOO_NOISY) if changed else ended
         return ended
 
-    def refined(self, basis: FloatArray, known: int) -> tuple[FromLabels, bool]:
+    def refined(self, basis: FloatArray, known: int) -> tuple[LabelSpan, bool]:
         """Better digits for the directions found, whether they are all, and whether the digits are better at all."""
         nearly_exact = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
-        partial = FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
+        partial = LabelSpan(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
         with self.oracle.stage("normals"):
             chosen = choose_normals(self.field, self.seen, basis, known, self.rng)
         if chosen is None:
@@ -259,10 +259,10 @@ class _LabelRecovery:
         self.keep(better.basis)
         return self.verified(better.basis, better.left), True
 
-    def verified(self, basis: FloatArray, left: float) -> FromLabels:
+    def verified(self, basis: FloatArray, left: float) -> LabelSpan:
         """The test of the span at boundary points between inputs that nothing was found with."""
         with self.oracle.stage("verification"):
             checked = verify_labels(self.oracle, self.field, self.seen, basis, left, self.rng)
         self.seen += checked.fresh
         self.evidence |= checked.evidence
-        return FromLabels(checked.outcome, checked.basis, checked.margin, checked.angle, self.evidence)
+        return LabelSpan(checked.outcome, checked.basis, checked.margin, checked.angle, self.evidence)
