@@ -9,12 +9,14 @@ for each point and output. Solved and added, E leaves an error that is smaller b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from reluctant.geometry.gradients import gradients, row_batches
 from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.results import Outcome
 from reluctant.span.first_look import Ground, as_long_as_allowed, moves_outside
 from reluctant.span.subspace import Subspace
 
@@ -48,6 +50,27 @@ class FoundSpan:
     def rank(self) -> int:
         """Number of directions."""
         return len(self.basis)
+
+
+@dataclass(frozen=True)
+class SpanEnding:
+    """How a search ended: the basis, how clear its rank is, how far it is off, and the numbers behind it.
+
+    basis: None where there is nothing beyond what the run had kept. typical: norm of an input.
+    """
+
+    outcome: Outcome
+    basis: FloatArray | None = None
+    margin: float = np.inf
+    angle: float = np.nan
+    evidence: dict[str, Any] = field(default_factory=dict)
+    typical: float = 0.0
+
+    @classmethod
+    def of(cls, outcome: Outcome, found: FoundSpan, evidence: dict[str, Any], typical: float) -> SpanEnding:
+        """With directions, and what brought them."""
+        evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
+        return cls(outcome, found.basis, found.margin, found.angle, evidence, typical)
 
 
 LEAST_NEW = 1e-5  # part of a gradient outside the span that may be a direction; those so far are not exact either
