@@ -329,10 +329,8 @@ def _summarise(
     lines = far.get(NOISE_SCALE)
     near_noise = _near_reading(near, raw, scores)
     far_noise = read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
-    shape, off = (
-        _shape(near, near_noise, raw, steps is not None, bent, lost),
-        NOISE_FACTOR * near_noise.sd if near_noise else 0.0,
-    )
+    shape = _shape(near, near_noise, raw, steps is not None, bent, lost)
+    off = NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)

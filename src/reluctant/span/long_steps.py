@@ -153,9 +153,7 @@ def loud_places(
 
 
 LONGEST_STEP = 1e3  # of a long step, in typical coordinates: further out answers lose the digits that the step gains
-STRAIGHT_SHARE = (
-    0.1  # of the straight part around a point that a long step may use up, by the error it is there to find
-)
+STRAIGHT_SHARE = 0.1  # of the straight part around a point that a long step may use up, by the error it looks for
 
 
 @dataclass(frozen=True)
