@@ -16,7 +16,7 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Oracle, Wrapper, layers
 from reluctant.oracles.explanations import Rewritten
 from reluctant.oracles.ledger import Counting
 
@@ -158,11 +158,7 @@ def scaled_by(opened: Counting, units: InputUnits, facts: Facts | None = None) -
 
 def in_own_units(oracle: Oracle) -> bool:
     """True if the coordinates of this oracle are not those of its target."""
-    while isinstance(oracle, Wrapper):
-        if isinstance(oracle, Scaled) and not oracle.units.are_plain:
-            return True
-        oracle = oracle.inner
-    return False
+    return any(isinstance(layer, Scaled) and not layer.units.are_plain for layer in layers(oracle))
 
 
 @dataclass(frozen=True)

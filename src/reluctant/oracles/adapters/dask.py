@@ -28,7 +28,7 @@ from reluctant.engines import Cluster, Engine
 from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine
 from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Oracle, layers
 from reluctant.oracles.explanations import GradientFace
 from reluctant.oracles.ledger import Counting, Timed
 from reluctant.oracles.parallel import Parallel
@@ -157,20 +157,18 @@ def in_shards(sender: Oracle, most: int | None = None) -> Parallel:
 
 def as_sent(oracle: Oracle) -> Oracle:
     """The oracle itself, unless copies of it on workers would each keep an account, or random numbers, of their own."""
-    inner: Oracle | None = oracle
-    while inner is not None:
-        if isinstance(inner, Counting):
+    for layer in layers(oracle):
+        if isinstance(layer, Counting):
             raise UnusableEngine.about(
                 "target", got="one that is opened already, with an account of its own", expected="the bare target",
                 fix="Give engine= where it is opened: open_oracle(model, engine=...).",
             )  # fmt: skip
-        if inner.draws:
+        if layer.draws:
             raise UnusableEngine.about(
                 "target", got="one that adds random noise: every worker would draw the same",
                 expected="the target behind the noise",
                 fix="Send that, and put the noise before it here: defend(open_oracle(model, engine=...), ...).",
             )  # fmt: skip
-        inner = inner.inner if isinstance(inner, Wrapper) else None
     return oracle
 
 
