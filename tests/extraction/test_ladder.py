@@ -8,6 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.errors import InvalidInput
 from reluctant.extraction import attempts
+from reluctant.extraction.findings import Attempt, Attempts
 from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.interface.health import examine as examine_health
@@ -110,8 +111,8 @@ def test_with_few_rows_left_the_first_attempt_ends_the_run():
 
 
 def test_cheap_attempts_of_the_last_method_do_not_count():
-    entry = attempts.Attempt
-    tried = attempts.Attempts([entry("DepthTwo", 200, "biases"), entry("AnyPosition", 9_000, "lines")])
+    entry = Attempt
+    tried = Attempts([entry("DepthTwo", 200, "biases"), entry("AnyPosition", 9_000, "lines")])
     tried.entries += [entry("AnyDepth", 1_700, "completion")]
     assert tried.last_was_cheap(attempts=4)
     assert not tried.last_was_cheap(attempts=1)
