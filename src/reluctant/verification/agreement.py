@@ -260,9 +260,9 @@ def examine(
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
     alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
     far_cells: also far out, where one unit of a layer is on alone. gradients: compare those that the target answers,
-    too, at points beside creases in place of points on them. most_tolerance: where noise asks for more, nothing is
-    decided. raw: the answers of the target itself behind its link, before and from now on. asked: all points, asked
-    before, of a network without hidden neurons: then nothing is asked.
+    too, at points beside creases in place of points on them. most_tolerance: where noise asks for
+    more, nothing is decided. raw: the answers of the target itself behind its link, before and from now on. asked: all
+    points, asked before, of a network without hidden neurons: then nothing is asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
