@@ -399,28 +399,26 @@ class _HyperplaneSearch:
         return found
 
     def bending(self, some: FramedHyperplanes, known: FramedHyperplanes) -> BoolArray:
-        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above."""
-        ends, _ = self.meeting(some, known)
-        i, j = np.nonzero(ends)
-        if not len(i):
-            return ends.any(axis=1)
-        _, goes_on = self.meeting_at(known, some, j, i)
-        ends[i, j] = goes_on
-        return ends.any(axis=1)
+        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above.
 
-    def meeting(self, some: FramedHyperplanes, known: FramedHyperplanes) -> tuple[BoolArray, BoolArray]:
-        """Which hyperplanes (n, k) end where they meet known ones, and which go on, at the nearest of these."""
-        nearest = 8
-        ends, goes_on = np.zeros((2, len(some), len(known)), dtype=bool)
+        Cost: 8 rows for each of the 8 nearest known ones, and of the 16 after these where it goes on at all of them.
+        """
+        together, rounds = 8, 3
+        bent = np.zeros(len(some), dtype=bool)
         if not len(some) or not len(known):
-            return ends, goes_on
-        away = np.abs(meeting_places(some, known, *np.indices(ends.shape).reshape(2, -1))[1]).reshape(ends.shape)
-        near = np.argsort(away, axis=1)[:, :nearest]
-        i, j = np.repeat(np.arange(len(some)), near.shape[1]), near.reshape(-1)
-        i, j = (part[np.isfinite(away[i, j])] for part in (i, j))
-        if len(i):
-            ends[i, j], goes_on[i, j] = self.meeting_at(some, known, i, j)
-        return ends, goes_on
+            return bent
+        pairs = np.indices((len(some), len(known))).reshape(2, -1)
+        away = np.abs(meeting_places(some, known, *pairs)[1]).reshape(len(some), -1)
+        order = np.argsort(away, axis=1)
+        for start in range(0, together * rounds, together):
+            near = order[~bent, start : start + together]
+            i, j = np.repeat(np.flatnonzero(~bent), near.shape[1]), near.reshape(-1)
+            i, j = (part[np.isfinite(away[i, j])] for part in (i, j))
+            ends, _ = self.meeting_at(some, known, i, j)
+            i, j = i[ends], j[ends]
+            _, goes_on = self.meeting_at(known, some, j, i)
+            bent[i[goes_on]] = True
+        return bent
 
     def meeting_at(
         self, some: FramedHyperplanes, known: FramedHyperplanes, i: IntArray, j: IntArray
@@ -432,6 +430,8 @@ class _HyperplaneSearch:
         size = np.abs(way)
         within = off_course * some.errors[i] * size + DOUBLE.rounding * some.scale
         seen = []
+        if not len(i):
+            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
         for side in (1 - beside, 1 + beside):
             points = some.on[i] + (side * way)[:, None] * tangents
             ask = self.in_frame(some.frame)
@@ -456,7 +456,9 @@ class _HyperplaneSearch:
         axes = np.vstack([direction, orthogonal_moves(direction[None], 1, 1.0, self.rng)])
         plane = Frame(found.frame.points(start[None])[0], axes @ found.frame.basis)
         lines = Lines.random(self.rng, 1, self.oracle.dim)
-        return look_along(self.oracle.query, plane, lines, np.empty(0), self.noise, self.rng, most=most, most_rows=most_rows)
+        return look_along(
+            self.oracle.query, plane, lines, np.empty(0), self.noise, self.rng, most=most, most_rows=most_rows
+        )
 
     def well_seen(self, new: FramedHyperplanes) -> FramedHyperplanes:
         """Each hyperplane once that several lines or far points show, those that most do first."""
