@@ -53,7 +53,7 @@ class LineInPlane:
     @property
     def followed(self) -> BoolArray:
         """Which creases (c,) have slopes measured on both sides."""
-        measured = np.isfinite(self.slope).all(axis=(1, 2))
+        measured: BoolArray = np.asarray(np.isfinite(self.slope).all(axis=(1, 2)))
         return np.asarray(measured[1:] & measured[:-1])
 
     def sides(self, creases: IntArray) -> FloatArray:
