@@ -220,7 +220,7 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     if oracle.dim < 2:
         raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2, certain=True)
     search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
-    quiet, quiet_lines = 0, 2  # lines in a row without a new hyperplane: what is left shows in part of space
+    quiet, quiet_lines = 0, 2  # lines in a row without a new hyperplane: others show in part of space
     fruitless, most_fruitless = 0, 4  # looks for those in a row
     others: FramedHyperplanes | None = None  # that depend on those found, and go on everywhere as well
     with oracle.stage("hyperplanes"):
