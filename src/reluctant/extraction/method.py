@@ -69,7 +69,7 @@ def lifted(known: PartialNetwork) -> ReLUNetwork:
 
 
 def fitted_top(known: PartialNetwork | None) -> FittedTop | None:
-    """What is known of an output that was fitted on top; None where there is none."""
+    """The facts of an output that was fitted on top; None where there is none."""
     return known.top if isinstance(known, Hybrid) else None
 
 

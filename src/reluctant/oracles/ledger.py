@@ -84,7 +84,7 @@ class Ledger:
 
     @contextmanager
     def question(self, rows: int) -> Iterator[None]:
-        """Count rows that are asked for inside the block, and remember what is raised there."""
+        """Count rows that are asked for inside the block, and remember an exception of the target's own class."""
         self.enter(Rows(asked=rows))
         try:
             yield
