@@ -1,9 +1,9 @@
 """The ladder: which methods `extract` tries on a target, in which order, and when it goes on to the next.
 
 `LADDER` is the table. Each rung names a method, what it needs of the target (`Need`), and what sends the search on:
-findings of a failed stage (`Shows`), or a condition on what earlier attempts left (`Standing`). `walk` goes through it. The
-cheapest method that may do comes first: one hidden layer costs about a query a parameter, two cost ten, more cost
-twenty and up; few digits cost some five times as much.
+findings of a failed stage (`Shows`), or a condition on what earlier attempts left (`Standing`). `walk` goes through
+it. The cheapest method that may do comes first: one hidden layer costs about a query a parameter, two cost ten, more
+cost twenty and up; few digits cost some five times as much.
 """
 
 from __future__ import annotations
