@@ -18,7 +18,6 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import noun_behind
-from reluctant.results import Result
 from reluctant.run_record import Record
 from reluctant.verification.written_link import ComparedForm, verify_as_written
 
@@ -53,27 +52,23 @@ def extract(
         found = rl.extract(oracle, labels=labels, rng=options.seed, attempts=attempts, seconds=seconds)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
     written = write_network(found, out, options.written_link)
-    print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))
-    facts = measured(found)
-    failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
-    for tried in [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :]):
-        options.say(f"{'tried first' if found.ok else 'attempt failed'}: {tried}")
-    advise(found, record, target, options, out)
-    return 0 if found.ok else 1
-
-
-def _extracted_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     lines = ending(found, record)
     if found.network is not None:
         hidden = [str(width) for width in found.network.widths[1:-1]]
         layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
         neurons = "neuron" if hidden == ["1"] else "neurons"
-        lines += [*shown_network(found, link), f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."]
+        lines += shown_network(found, options.written_link)
+        lines.append(f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}.")
     facts = measured(found)
     if facts.inside is not None:
         lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
     lines += map(str, filter(None, (facts.layers, facts.verification, facts.certificate, facts.limits)))
-    return [*lines, spent(record, written)]
+    print_result(record, options.json, [*lines, spent(record, written)])
+    failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
+    for tried in [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :]):
+        options.say(f"{'tried first' if found.ok else 'attempt failed'}: {tried}")
+    advise(found, record, target, options, out)
+    return 0 if found.ok else 1
 
 
 # ---- learn
