@@ -124,6 +124,11 @@ class Counting(Wrapper):
         domain = inner.domain if self._domain is None else self._domain
         return replace(inner, domain=domain, samples=inner.samples if self._samples is None else self._samples)
 
+    def around(self, inner: Oracle) -> Counting:
+        """The same target with its answers in another form: one ledger, one domain, the same samples."""
+        facts = self.facts
+        return Counting(inner, self.ledger, facts.domain, facts.samples)
+
     def answer(self, rows: FloatArray) -> FloatArray:
         """Count, then pass on."""
         self.ledger.enter(Rows(asked=len(rows)))
