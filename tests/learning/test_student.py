@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 
 import numpy as np
@@ -122,10 +121,9 @@ def test_too_few_rows_are_not_paid_for():
     assert (nothing.outcome, nothing.network, nothing.queries) == (Outcome.OUT_OF_BUDGET, None, 0)
 
 
-def test_time_makes_fewer_steps_and_is_kept():
-    start = time.process_time()
+def test_time_makes_fewer_steps_and_is_kept(ticking):
     found = behind(seconds=0.2, hidden=None)
-    assert time.process_time() - start < 1.5
+    assert ticking.seconds < 0.5
     assert found.evidence["training"].hurried
     assert found.evidence["training"].steps < 8000
     assert found.network is not None

@@ -100,7 +100,7 @@ def test_the_summary_says_which_way(seed):
     network, other = planted((12, NEURONS, 1), seed), planted((12, NEURONS, 1), seed + 1)
     agrees, differs = (str(verify(open_oracle(network), candidate)) for candidate in (network, other))
     assert agrees.startswith("The network agrees with the target: error 0.0e+00 at most")
-    assert "With 95% confidence fewer than 4.6% of typical inputs err by more." in agrees
+    assert "fewer than 4.6% of typical inputs err by more: a ridge through their middle narrower than 0.11 of" in agrees
     assert differs.startswith("The network does NOT agree with the target: error ")
     assert "confidence" not in differs
 

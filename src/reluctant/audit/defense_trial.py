@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.copies import finite, is_close, is_unlucky, settles
+from reluctant.audit.copies import is_close, is_unlucky, settles
+from reluctant.audit.facts import finite, mirror
 from reluctant.audit.findings import Tidied
 from reluctant.audit.record import DefenseRow, HonestFacts, RowSpan, Trial
 from reluctant.defenses import HonestCost, defend, honest_cost
@@ -137,9 +138,9 @@ class DefenseResult:
             self.defense,
             HonestFacts(finite(honest.rms_error), finite(honest.max_error), finite(honest.agreement), honest.rows),
             finite(digits),
-            None if span is None else RowSpan(
-                span.outcome.slug, span.ok, span.rank, span.subspace.dim, finite(span.angle), span.queries,
-                Measured.of(span).from_labels,
+            None if span is None else mirror(
+                RowSpan, span, outcome=span.outcome.slug, inputs=span.subspace.dim,
+                from_labels=Measured.of(span).from_labels,
             ),
             tuple(each.facts() for each in self.tried), None if best is None else best.facts(self.queries),
             self.stopped, self.no_method, self.cut,
@@ -286,7 +287,12 @@ class _Cell:
         true, values = true[finite], found.result.network(self.inputs)[finite]
         spread = true.std(axis=0)
         errors = np.abs(values - true) / np.where(spread > 0, spread, 1.0)
-        same = _labels(values, log_ratios) == _labels(true, log_ratios)
+
+        def labels_in(values: FloatArray) -> Any:
+            whole = np.column_stack([np.zeros(len(values)), values]) if log_ratios else values
+            return labels_of(whole, Kind.VALUES)
+
+        same = labels_in(values) == labels_in(true)
         rms, largest = float(np.sqrt(np.mean(errors**2))), float(errors.max())
         return replace(found, error=rms, largest=largest, agreement=float(same.mean()))
 
@@ -298,8 +304,3 @@ class _Cell:
         found = honest_cost(defend(self.yardstick, *self.last), self.behind(self.yardstick), self.inputs)
         other = any(kind in OTHER_ANSWERS for kind in self.kinds)
         return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
-
-
-def _labels(values: FloatArray, log_ratios: bool) -> Any:
-    with_first = np.column_stack([np.zeros(len(values)), values]) if log_ratios else values
-    return labels_of(with_first, Kind.VALUES)

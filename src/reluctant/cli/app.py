@@ -119,7 +119,10 @@ def _make_app() -> typer.Typer:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; errors become one message on standard error and a status."""
-    _write_any_text()
+    codecs.register_error("plain-letters", _in_plain_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="plain-letters")
     try:
         _make_app()(arguments, prog_name="reluctant")
     except SystemExit as stop:
@@ -130,14 +133,6 @@ def run(arguments: list[str] | None = None) -> int:
         say_error(error)
         return BAD_INPUT if isinstance(error, BAD_INPUT_ERRORS) else FAILED
     return DONE
-
-
-def _write_any_text() -> None:
-    """Let both streams write plain letters for what their encoding lacks; files and JSON are not concerned."""
-    codecs.register_error("plain-letters", _in_plain_letters)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="plain-letters")
 
 
 SUPERSCRIPTS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"

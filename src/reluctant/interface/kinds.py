@@ -140,7 +140,12 @@ def _halve_paths(
     halvings: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Halve ways between rows whose answers are so far apart: how far they are in the end, and all answers between."""
-    start, end = _choose_paths(values, apart, rng)
+    levels = np.unique(values)
+    with_others = levels[(levels - levels[0] >= apart) | (levels[-1] - levels >= apart)]
+    starts = rng.choice(with_others, PATHS_HALVED)
+    ends = [rng.choice(levels[np.abs(levels - start) >= apart]) for start in starts]
+    picked = [[rng.choice(np.flatnonzero(values == level)) for level in side] for side in (starts, ends)]
+    start, end = np.array(picked[0]), np.array(picked[1])
     farthest = np.abs(values[start] - values[end]).max()
     enough = int(np.ceil(np.log2(farthest / NO_SLOPE))) if halvings is None else halvings
     between = [np.empty((0, 1))]
@@ -153,16 +158,6 @@ def _halve_paths(
     for _ in range(min(enough, MOST_HALVINGS)):
         ways.halve(asked, apart)
     return ways.apart, np.concatenate(between)[:, 0]
-
-
-def _choose_paths(values: FloatArray, apart: float, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Pairs of rows whose answers are so far apart; rare answers as often as others."""
-    levels = np.unique(values)
-    with_others = levels[(levels - levels[0] >= apart) | (levels[-1] - levels >= apart)]
-    starts = rng.choice(with_others, PATHS_HALVED)
-    ends = [rng.choice(levels[np.abs(levels - start) >= apart]) for start in starts]
-    picked = [[rng.choice(np.flatnonzero(values == level)) for level in side] for side in (starts, ends)]
-    return np.array(picked[0]), np.array(picked[1])
 
 
 FEW_LEVELS = 0.5  # of the answers, different ones at most

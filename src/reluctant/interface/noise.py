@@ -343,14 +343,10 @@ def answer_kind(values: FloatArray, noise: float = 0.0) -> Kind:
 
 def add_up_to_one(p: FloatArray, noise: float = 0.0) -> bool:
     """True of every row (n, m), but for rounding and noise."""
-    return bool(np.all(np.abs(p.sum(axis=1) - 1) <= _off(p, noise)))
-
-
-def _off(p: FloatArray, noise: float) -> float:
-    """How far sums of probabilities may be from one: by what rounding and noise change each of them."""
     decimals, outputs = find_decimals(p), p.shape[1]
     rounding = 0.0 if decimals is None else outputs * 10.0**-decimals / 2 + unit_roundoff(np.float32)
-    return max(ROUNDED_PROBABILITY_SLACK, rounding, float(np.sqrt(outputs)) * noise)
+    slack = max(ROUNDED_PROBABILITY_SLACK, rounding, float(np.sqrt(outputs)) * noise)
+    return bool(np.all(np.abs(p.sum(axis=1) - 1) <= slack))
 
 
 def in_unit(values: FloatArray, noise: float = 0.0) -> bool:

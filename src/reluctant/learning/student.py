@@ -355,9 +355,10 @@ class _Trainer:
         measured = measure_student(raw, reading, within(asked.held_rows), asked.held_answers, asked.again)
         missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
         missed = Outcome.TARGET_FAILED if asked.failed else missed
+        link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
         return self.result(
             Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
-            _with_link(within.unfolded(reading.finished(raw)), reading), accuracy=measured, limits=TRAINING_LIMITS,
+            within.unfolded(reading.finished(raw)).with_parts(link=link), accuracy=measured, limits=TRAINING_LIMITS,
             answers=reading.kind.value, link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
@@ -378,12 +379,6 @@ class _Trainer:
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         return self.run.result(outcome, network, {"eps": self.eps, **evidence})
-
-
-def _with_link(network: ReLUNetwork, reading: AnswerReading) -> ReLUNetwork:
-    """With the link that makes probabilities of its values noted in it; labels have none."""
-    link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
-    return network.with_parts(link=link)
 
 
 def _check_settings(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:

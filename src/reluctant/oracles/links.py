@@ -158,17 +158,14 @@ class Linked(Wrapper):
         self.raw = answers
         for hearer in self.hearers:
             hearer.append(answers)
-        self._check(answers)
-        for grid in self.grids.values() if self.link == "softmax" and answers.shape[1] == PAIR else ():
-            grid.look_at(answers)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return UNDO_LINK[self.link](answers)
-
-    def _check(self, answers: FloatArray) -> None:
         if self.link == "tanh":
             self._refuse(np.abs(answers) > 1 + unit_roundoff(np.float32), answers, answers)
         else:
             self._check_probabilities(answers)
+        for grid in self.grids.values() if self.link == "softmax" and answers.shape[1] == PAIR else ():
+            grid.look_at(answers)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return UNDO_LINK[self.link](answers)
 
     def _refuse(self, bad: NDArray[np.bool_], answers: FloatArray, p: FloatArray) -> None:
         """Raise `LinkMismatch` of the first row with one that is bad."""

@@ -161,7 +161,8 @@ def open_oracle(
     with ExitStack() as if_refused:
         if options.is_elsewhere:  # another one may be the caller's own
             if_refused.callback(adapter.close)
-        _check_dim(adapter, options)
+        if options.shape is not None and prod(options.shape) != adapter.dim:
+            raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
         adapter = DividedInputs(adapter) if explanation == "input-times-gradient" else adapter
         bounds = _domain_inside(domain, adapter)
         samples = checked_samples(inputs, adapter.dim, bounds)
@@ -189,11 +190,6 @@ def _domain_inside(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> 
     if not wanted.fits(adapter.dim):
         raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
     return wanted.intersected(own)
-
-
-def _check_dim(adapter: Oracle, options: OpenOptions) -> None:
-    if options.shape is not None and prod(options.shape) != adapter.dim:
-        raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
 
 
 def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: OpenOptions) -> Oracle:

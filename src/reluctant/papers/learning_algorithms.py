@@ -201,22 +201,21 @@ def learn_from_queries(
 
     Cost: d + 4 rows an interval and one a sample.
     """
-    _check_samples(samples, constants)
-    neurons = get_neurons(ask, constants, grid, tol, rng)
-    x = _truncated_gaussian(samples, constants.d, theory.radius(constants), rng)
-    z = np.hstack([neurons(x), x, np.ones((samples, 1))])  # Definition 4.12
-    largest = float(theory.norm_bound(constants, len(neurons)))
-    v = bounded_least_squares(z, ask(x)[:, 0], largest)
-    outputs, w, b = np.split(v, [len(neurons), len(v) - 1])
-    return ReLUNetwork([neurons.w, outputs[None]], [-neurons.b, b], w[None])
-
-
-def _check_samples(samples: int, constants: theory.Constants) -> None:
     unknowns = 2 * constants.k * (2 * constants.k + 1) + constants.d + 1
     if samples < unknowns:
         raise InvalidInput.about(
             "samples", got=samples, expected=f"at least {unknowns}, one for each unknown there may be"
         )
+    neurons = get_neurons(ask, constants, grid, tol, rng)
+    radius = theory.radius(constants)
+    x = rng.standard_normal((samples, constants.d))
+    while (long := np.linalg.norm(x, axis=1) > radius).any():
+        x[long] = rng.standard_normal((int(long.sum()), constants.d))
+    z = np.hstack([neurons(x), x, np.ones((samples, 1))])  # Definition 4.12
+    largest = float(theory.norm_bound(constants, len(neurons)))
+    v = bounded_least_squares(z, ask(x)[:, 0], largest)
+    outputs, w, b = np.split(v, [len(neurons), len(v) - 1])
+    return ReLUNetwork([neurons.w, outputs[None]], [-neurons.b, b], w[None])
 
 
 def spent(constants: theory.Constants, grid: Grid, samples: int, features: int) -> dict[str, float]:
@@ -228,14 +227,6 @@ def spent(constants: theory.Constants, grid: Grid, samples: int, features: int) 
         "radius": theory.radius(constants), "norm_bound": float(theory.norm_bound(constants, features)),
         "samples": samples, "queries": search + samples,
     }  # fmt: skip
-
-
-def _truncated_gaussian(n: int, d: int, radius: float, rng: np.random.Generator) -> FloatArray:
-    """The inputs of 𝒟: Gaussian rows, drawn again while they are longer than M."""
-    x = rng.standard_normal((n, d))
-    while (long := np.linalg.norm(x, axis=1) > radius).any():
-        x[long] = rng.standard_normal((int(long.sum()), d))
-    return x
 
 
 def bounded_least_squares(z: FloatArray, y: FloatArray, largest: float) -> FloatArray:

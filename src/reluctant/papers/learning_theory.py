@@ -200,7 +200,8 @@ def theorem(constants: Constants) -> TheoremParameters:
     c, poly = constants, polynomial(constants)
     separation = min((c.eps / poly) ** (9 / 2), Magnitude.of(POLARIZED / c.k))
     interval = separation * c.delta**2 / (c.k**4 * c.size)
-    reach = c.k * interval + _farthest_kink(c)
+    size = math.sqrt(c.d) + math.sqrt(math.log(1 / c.delta))
+    reach = c.k * interval + Magnitude.of(c.k * size / c.delta) * (c.k * Magnitude.of(c.B) / c.eps + c.spread)
     intervals = (2 * reach / interval).ceil()
     features = intervals * intervals  # m(m - 1): no digit of difference for any m that a theorem gives
     threshold_bound = separation * (c.k**2 * c.R * c.spread) + c.k * c.B
@@ -238,12 +239,6 @@ def merged_error(c: Constants, separation: Magnitude, alpha: Magnitude) -> Magni
     turned = (separation * c.k) ** (2 / 5)
     moved = (alpha * c.k) ** 2 * separation ** (-4 / 9) * c.R ** (14 / 9)
     return c.k**4 * c.R**2 * (turned + moved)
-
-
-def _farthest_kink(c: Constants) -> Magnitude:
-    """Lemma 4.3, first line of its proof, for a neuron of norm ε/k, B included."""
-    size = math.sqrt(c.d) + math.sqrt(math.log(1 / c.delta))
-    return Magnitude.of(c.k * size / c.delta) * (c.k * Magnitude.of(c.B) / c.eps + c.spread)
 
 
 def gradient_step(c: Constants, interval: float | Magnitude) -> Magnitude:

@@ -49,7 +49,9 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     if not sweep.rows:
         return "No defense could be tried."
     if sweep.open is not True:
-        return f"{_nothing_to_stop(sweep)} {NOT_TRAINED}"
+        settled = "Nothing was rebuilt even without a defense, so none can be said to stop that."
+        unsettled = "Whether the network can be rebuilt without a defense is not settled."
+        return f"{unsettled if sweep.open is None else settled} {NOT_TRAINED}"
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
     open_ = f"{_from_labels(sweep)}{_explanations(sweep)}{open_}"
@@ -125,13 +127,6 @@ def _explanations(sweep: SweepFacts) -> str:
         f" With explanations a copy takes {with_them} queries, without them {without}.{''.join(named)} No defense of"
         " gradients stops a copy from values."
     )
-
-
-def _nothing_to_stop(sweep: SweepFacts) -> str:
-    """Without a copy no defense can be seen to stop one."""
-    if sweep.open is None:
-        return "Whether the network can be rebuilt without a defense is not settled."
-    return "Nothing was rebuilt even without a defense, so none can be said to stop that."
 
 
 def _by_ending(rows: Iterable[DefenseRow]) -> str:

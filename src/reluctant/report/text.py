@@ -319,22 +319,17 @@ def flip_sentence(record: AuditRecord) -> str:
         step = record.step("flip")
         return "" if step is None else step_sentence(step)
     if not flip.ok:
-        return _not_flipped(flip)
+        ended = [said(Diagnosis(each.outcome)) for each in flip.tries]
+        alike = dict.fromkeys(ended)
+        if len(alike) <= 1:
+            return ended[0] if ended else sentence(flip.diagnosis)
+        return " ".join(f"{count(ended.count(text))} of {count(len(ended))} inputs: {text}" for text in alike)
     flipped = [each for each in flip.tries if each.ok]
     text = f"One gradient step flips {count(len(flipped))} of {count(len(flip.tries))} inputs tried"
     most = max(each.queries for each in flipped)
     before = f", which took {several(flip.queries_before, 'query')}" if flip.queries_before else ""
     cost = f"The gradient comes from {BY[flip.by]}{before}; each input then took up to {count(most)} more."
     return " ".join(filter(None, [f"{text}{_flip_sizes(record, flip)}.", cost, _beside_random(record, flip)]))
-
-
-def _not_flipped(flip: FlipFacts) -> str:
-    """How the tries ended, those that ended alike together."""
-    ended = [said(Diagnosis(each.outcome)) for each in flip.tries]
-    alike = dict.fromkeys(ended)
-    if len(alike) <= 1:
-        return ended[0] if ended else sentence(flip.diagnosis)
-    return " ".join(f"{count(ended.count(text))} of {count(len(ended))} inputs: {text}" for text in alike)
 
 
 def _flip_sizes(record: AuditRecord, flip: FlipFacts) -> str:

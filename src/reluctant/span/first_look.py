@@ -245,19 +245,14 @@ class FirstLook:
         return bool((self.values == self.values[0]).all())
 
 
-def _unique_rows(values: FloatArray) -> BoolArray:
-    """Which rows (n, m) appear once only."""
-    _, where, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
-    return np.asarray(counts[where.reshape(-1)] == 1)
-
-
 def first_look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach: float) -> FirstLook:
     """Find live points and check the health there. Cost: 64 rows and 68 for the check; 4096 for a dead target."""
     look_blocks = ((64, 1.0), (192, 1.0), (256, 10.0), (512, 1.0), (1024, 1.0), (2048, 1.0))
     look_lines = 4
     with oracle.stage("look"):
         points, values, scale = inputs.until_answers_differ(oracle.query, look_blocks, rng)
-    live = _unique_rows(values)
+    _, where, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
+    live = np.asarray(counts[where.reshape(-1)] == 1)
     chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
     chosen = chosen[
         np.argsort(chosen % len(BOX_KINDS), kind="stable")

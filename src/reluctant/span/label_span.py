@@ -78,7 +78,9 @@ def verify_labels(
     explained = max(explained_error * left, float(np.sqrt(field.resolution / field.typical)))
     silent = leak <= min(WEAKEST_SEEN * weakest, explained) and not np.isnan(shift).any() and found.mean() > most_found
     outcome = _checked_outcome(field, changed, silent, margin, len(basis), len(there))
-    limits = _checked_limits(fresh, max(leak, field.resolution / field.typical), field.reach)
+    shares = {"region": RULE_OF_THREE / len(fresh.points), "boundary": RULE_OF_THREE / CHECKED_POINTS}
+    missed = Diagnosis("missed-label-direction", shares | {"weakest": max(leak, field.resolution / field.typical)})
+    limits = Notes((fresh.source.asked(fresh.scale, field.reach), missed))
     evidence = {
         "leak": leak, "lost": lost, "weakest": weakest, "changed labels": changed,
         "directions that move nothing": len(basis) - len(there), "limits": limits,
@@ -95,13 +97,6 @@ def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: floa
     if margin > UNCLEAR_MARGIN or there < rank == field.dim:
         return Outcome.RANK_UNCLEAR
     return Outcome.FULL_RANK if there == field.dim else Outcome.SPAN_RECOVERED
-
-
-def _checked_limits(fresh: LabelledPoints, leak: float, reach: float) -> Notes:
-    """What could have been missed, and by which inputs that is judged."""
-    shares = {"region": RULE_OF_THREE / len(fresh.points), "boundary": RULE_OF_THREE / CHECKED_POINTS}
-    missed = Diagnosis("missed-label-direction", shares | {"weakest": leak})
-    return Notes((fresh.source.asked(fresh.scale, reach), missed))
 
 
 def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:

@@ -79,29 +79,18 @@ def from_values(
     few_digits = 1e-11  # noise over spread of the answers: above, directions are not found one by one
     seen = first_look(oracle, inputs, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
-    refusal = _refusal(seen)
+    refusal = Outcome.CONSTANT if seen.is_constant else values_refusal(seen.health)
     if refusal is not None:
         return FromValues(refusal, None, evidence)
     way = _few_digits if _noise_share(seen.health) > few_digits else _many_digits
     outcome, found = way(oracle, seen, rng, keep, fine)
     evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
-    evidence["limits"] = _limits(seen, found)
-    return FromValues(outcome, found, evidence, seen.ground.typical)
-
-
-def _limits(seen: FirstLook, found: FoundSpan) -> Notes:
-    """What could have been missed: a direction that no long step met (rule of three), or that is too weak to show."""
     looked_at = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
     ground = seen.ground
     missed = Diagnosis("missed-direction", {"share": min(share, 1.0), "weakest": found.limit})
-    return Notes((ground.inputs.asked(ground.drawn, ground.reach), missed))
-
-
-def _refusal(seen: FirstLook) -> Outcome | None:
-    if seen.is_constant:
-        return Outcome.CONSTANT
-    return values_refusal(seen.health)
+    evidence["limits"] = Notes((ground.inputs.asked(ground.drawn, ground.reach), missed))
+    return FromValues(outcome, found, evidence, seen.ground.typical)
 
 
 def values_refusal(health: Interface) -> Outcome | None:
@@ -232,7 +221,10 @@ def _verified(
     noise = 30.0  # deviations that a long step may show without a leak
     silent = found.rank > 0
     if found.rank < oracle.dim:
-        slope, sd = _outside(oracle, seen, found, rng)
+        fresh = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
+        with oracle.stage("verification", expected=2 * fresh):
+            starts = seen.ground.sample(fresh, rng)
+            slope, _, sd = leak_slopes(seen.ground, found.basis, starts, oracle.query(starts), rng)
         allowed = np.maximum(found.limit * found.size, noise * sd)
         leak = max(found.leak, float(slope.max()) / found.size) if found.size else np.inf
         strength = float(np.median(allowed)) / found.size if found.size else np.inf  # bounds cut some steps short
@@ -245,17 +237,6 @@ def _verified(
     if not (silent and np.isfinite(found.margin) and _all_matter(oracle, seen, found)):
         return Outcome.SPAN_PARTIAL, found
     return (Outcome.FULL_RANK if found.rank == oracle.dim else Outcome.SPAN_RECOVERED), found
-
-
-def _outside(
-    oracle: Counting, seen: FirstLook, found: FoundSpan, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """What long steps outside the span change from fresh inputs, as slopes, and the noise of those."""
-    fresh = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
-    with oracle.stage("verification", expected=2 * fresh):
-        starts = seen.ground.sample(fresh, rng)
-        slope, _, sd = leak_slopes(seen.ground, found.basis, starts, oracle.query(starts), rng)
-    return slope, sd
 
 
 GOOD_OUTCOMES = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
@@ -339,16 +320,12 @@ def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng
     with oracle.stage("verify", expected=3 * TYPICAL_POINTS), raw_answers(oracle) as raw:
         oracle.answer(np.concatenate([start, start, start + away]))
     here, again, there = np.split(np.nan_to_num(np.concatenate(raw)), 3)
-    changed = np.abs(there - here).max(axis=1) > _least_change(here, again)
-    return float(changed.mean())
-
-
-def _least_change(here: FloatArray, again: FloatArray) -> float:
-    """The smallest change that is one: beyond noise, and what errors of the directions may do."""
     clear_change = 1e-3  # of the deviation of the answers: what directions off by a little change is less
     clear_noise = 8.0  # times that of an answer
     fresh = float(np.abs(again - here).max())
-    return max(clear_noise * max(fresh, digits_noise(here)), clear_change * float(here.std(axis=0).max()))
+    least = max(clear_noise * max(fresh, digits_noise(here)), clear_change * float(here.std(axis=0).max()))
+    changed = np.abs(there - here).max(axis=1) > least
+    return float(changed.mean())
 
 
 def recover_span(
@@ -384,7 +361,8 @@ def recover_span(
     k + 50 rows.
     """
     with opened_target(oracle, opening, seconds) as opened:
-        rows = _rows_with_units(inputs, opened)
+        enough = inputs is not None and len(np.atleast_2d(np.asarray(inputs))) >= FEWEST_SAMPLES
+        rows = checked_samples(inputs, opened.dim, opened.facts.domain) if enough else None
         target, units = in_units(opened, rows)
         if units is None or (units.are_plain and opened.facts.samples is None):
             return _recover(opened, labels, rng, fine, threshold, reach, inputs)
@@ -393,13 +371,6 @@ def recover_span(
         # Small angles grow by no more than the ratio of the scales.
         basis = units.directions(found.basis)
         return replace(found, subspace=Subspace(basis), angle=found.angle * units.scale.max() / units.scale.min())
-
-
-def _rows_with_units(inputs: ArrayLike | None, opened: Counting) -> FloatArray | None:
-    """Rows that say where inputs lie; None of too few, which are inputs to begin at and no more."""
-    if inputs is None or len(np.atleast_2d(np.asarray(inputs))) < FEWEST_SAMPLES:
-        return None
-    return checked_samples(inputs, opened.dim, opened.facts.domain)
 
 
 def _recover(

@@ -42,7 +42,7 @@ class GroupError:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows with their answers, and gradients where there are some, that were asked before and kept to verify a network."""
+    """Rows with their answers, and gradients where there are some, asked before and kept to verify a network."""
 
     rows: FloatArray
     answers: FloatArray
@@ -132,8 +132,8 @@ class Verification:
         if self.ok:
             said.append(
                 f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of typical inputs err by "
-                f"more{than}: a ridge through their middle narrower than {self.narrowest:.2g} of an input's deviation may "
-                "have been missed."
+                f"more{than}: a ridge through their middle narrower than {self.narrowest:.2g} of an input's deviation "
+                "may have been missed."
             )
         if self.slope_error is not None:
             said.append(f"Gradients differ by {self.slope_error:.1e} of the largest at most.")
@@ -260,10 +260,10 @@ def examine(
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
     alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
-    far_cells: also far out, where one unit of a layer is on alone. gradients: compare those that the target answers, too, at points beside creases in place of points on them.
-    most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
-    link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
-    asked.
+    far_cells: also far out, where one unit of a layer is on alone. gradients: compare those that the target answers,
+    too, at points beside creases in place of points on them. most_tolerance: where noise asks for
+    more, nothing is decided. raw: the answers of the target itself behind its link, before and from now on. asked: all
+    points, asked before, of a network without hidden neurons: then nothing is asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")

@@ -71,8 +71,9 @@ def comparison_points(
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
     on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. alone: at most so
     many where one unit of the first layer is on alone. sparse: where some of them are on. far_cells: far out, where one
-    unit of a layer is on alone. creases: False where others were asked on the creases before. on_creases: False where points beside them are enough, since gradients have two
-    values on a crease. extremes: False where answers saturate at them. samples: rows of the kind the target is for.
+    unit of a layer is on alone. creases: False where others were asked on the creases before. on_creases: False where
+    points beside them are enough, since gradients have two values on a crease. extremes: False where answers saturate
+    at them. samples: rows of the kind the target is for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
     drawn = zip(SCALES, counts, strict=True)

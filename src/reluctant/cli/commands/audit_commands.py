@@ -16,14 +16,14 @@ import typer
 from reluctant.audit import LEAKS, STEPS, Audit, AuditChanges, not_opened
 from reluctant.audit import audit as audit_target
 from reluctant.audit import compare_audits as compare_records
-from reluctant.audit.auditor import check_rate
+from reluctant.audit.auditor import check_rate, own_file
 from reluctant.audit.budget import BUDGET, SECONDS
 from reluctant.audit.record import AuditRecord, LeakKind
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
 from reluctant.cli.advice import as_command
 from reluctant.cli.config import one_of
-from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
+from reluctant.cli.console import note, progress, say_error, show_waits, stoppable
 from reluctant.cli.files import (
     check_network_path,
     check_record_path,
@@ -49,7 +49,6 @@ from reluctant.report.text import said, stop_sentence
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
-FILES = (".onnx", ".npz")
 DEFAULTS = {"budget": BUDGET}  # where the audit has its own
 
 
@@ -159,12 +158,22 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     with stoppable() as stop, show_waits(options.quiet):
         repeat = command_line("audit", target, options, wanted, defaults=DEFAULTS)
         found = _run(target, options, repeat, wanted.settings())
-        written = _written_names(wanted.files, options)
+        names = {format: str(file) for format, file in wanted.files.items()}
+        record = names.get(ReportFormat.JSON) if options.json in (None, "-") else options.json
+        written = {"record": record, "page": names.get(ReportFormat.HTML)}
         found = replace(found, written=written, location=shown_target(target), gates=wanted.gated)
         stop.armed = False  # findings are written whatever happens
         _write(found, wanted, options)
-    _say_what_fails(found, wanted.gates, options)
-    return _status(found, wanted.gates, stop)
+    for why, leaks in (("Found", found.verdict.leaks), ("Not settled", found.verdict.unsettled)):
+        shut = [name for name in dict.fromkeys(wanted.gates) if name in leaks]
+        if shut and found.facts is not None:
+            said = f"{why}, so --fail-on does not pass: {', '.join(shut)}."
+            print(said, file=sys.stderr if options.json == "-" else sys.stdout)
+    if found.facts is None:
+        return 1
+    if not found.ok:
+        return stop.status
+    return 1 if set(wanted.gates) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
 
 
 def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
@@ -179,7 +188,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         return not_opened(target, error, seed=options.seed, budget=budget, repeat=repeat)
     with oracle, progress(oracle, options.quiet) as watch:
         return audit_target(
-            oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
+            oracle, budget=budget, rng=options.seed, file=own_file(target), repeat=repeat, watch=watch,
             inputs=options.given_inputs(), defense=options.defense or (), percent=options.percent,
             precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.given_link),
             output=options.output, engine=options.engine, rate=options.rate, **settings,
@@ -217,13 +226,6 @@ def _write_copy(found: Audit, wanted: AuditOptions, options: TargetOptions) -> N
         print("There is no copy to write." if copy is None else f"Copy: {wanted.copy.resolve()}")
 
 
-def _written_names(files: Mapping[ReportFormat, Path], options: TargetOptions) -> dict[str, str | None]:
-    """The files of the record and of the page; a record that went to standard output has no name yet."""
-    names = {format: str(file) for format, file in files.items()}
-    record = names.get(ReportFormat.JSON) if options.json in (None, "-") else options.json
-    return {"record": record, "page": names.get(ReportFormat.HTML)}
-
-
 def _figures(found: Audit) -> list[str]:
     """The verdict, and the figures that matter."""
     record = found.record
@@ -231,23 +233,6 @@ def _figures(found: Audit) -> list[str]:
         return [verdict_sentence(record, as_command)]
     stopped = stop_sentence(record)
     return [verdict_sentence(record, as_command), *map(str, three_figures(record)), *([stopped] if stopped else [])]
-
-
-def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
-    if found.facts is None:
-        return 1
-    if not found.ok:
-        return stop.status
-    return 1 if set(fail_on) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
-
-
-def _say_what_fails(found: Audit, fail_on: list[str], options: TargetOptions) -> None:
-    """Gates that are shut: a leak was found, or not decided. Printed on standard output, unless the record is there."""
-    for why, leaks in (("Found", found.verdict.leaks), ("Not settled", found.verdict.unsettled)):
-        shut = [name for name in dict.fromkeys(fail_on) if name in leaks]
-        if shut and found.facts is not None:
-            said = f"{why}, so --fail-on does not pass: {', '.join(shut)}."
-            print(said, file=sys.stderr if options.json == "-" else sys.stdout)
 
 
 def _check_needed(fail_on: list[str], skipped: list[str]) -> None:
@@ -266,12 +251,6 @@ def _left(skipped: list[str]) -> list[str]:
     if unknown:
         raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
     return [name for name in STEPS if name not in skipped]
-
-
-def _file(target: str) -> Path | None:
-    """The model's own file, if that is what the target is."""
-    path = Path(target)
-    return path if path.suffix in FILES and path.is_file() else None
 
 
 def _shape(text: str | None) -> tuple[int, int] | None:

@@ -223,7 +223,7 @@ def _adapt_name(name: str, options: OpenOptions) -> Oracle:
     """A served model, `module:attribute`, or a file."""
     if options.served is not None:
         from reluctant.oracles.http.address import open_served
-        from reluctant.oracles.http.gradient_replies import ServedGradients
+        from reluctant.oracles.http.served_oracle import ServedGradients
 
         _refuse_recast(options, "a served model")
         gradients = ServedGradients.of(options.gradients, options.output)
@@ -324,21 +324,17 @@ def load_code_file(path: Path, trust_code: bool) -> Any:
             fix="If you made it yourself, pass trust_code=True; better, export it to ONNX.",
         )  # fmt: skip
     try:
-        return _load_trusted(path)
+        if path.suffix in {".pt", ".pth"}:
+            torch = require("torch", extra="torch", purpose="Loading a torch file")
+            return torch.load(path, weights_only=False, map_location="cpu")
+        if path.suffix == ".joblib":
+            return require("joblib", extra="sklearn", purpose="Loading a .joblib file").load(path)
+        with path.open("rb") as file:
+            return pickle.load(file)
     except MissingDependency:
         raise
     except Exception as error:  # unpickling runs foreign code, which may raise anything
         raise UnknownTarget.about("target", got=f"'{path}' ({error})", expected="a readable model file") from error
-
-
-def _load_trusted(path: Path) -> Any:
-    if path.suffix in {".pt", ".pth"}:
-        torch = require("torch", extra="torch", purpose="Loading a torch file")
-        return torch.load(path, weights_only=False, map_location="cpu")
-    if path.suffix == ".joblib":
-        return require("joblib", extra="sklearn", purpose="Loading a .joblib file").load(path)
-    with path.open("rb") as file:
-        return pickle.load(file)
 
 
 def import_target(name: str) -> Any:

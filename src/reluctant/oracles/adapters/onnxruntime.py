@@ -123,7 +123,10 @@ def _open_session(graph: bytes, path: Path, precision: str) -> Any:
             expected=f"a model that onnxruntime can run{where}",
             fix=f"It says: {error}",
         ) from error
-    _check_input(session, path)
+    inputs = session.get_inputs()
+    if len(inputs) != 1 or inputs[0].type not in FLOAT_TYPES or len(inputs[0].shape) < 1:
+        found = ", ".join(f"{i.name}: {i.type} {i.shape}" for i in inputs)
+        raise UnsupportedModel.about("target", got=f"'{path}' with inputs {found}", expected="one float input")
     return session
 
 
@@ -196,13 +199,6 @@ def _erf_in_double() -> Any:
             return (erf(x),)
 
     return Erf
-
-
-def _check_input(session: Any, path: Path) -> None:
-    inputs = session.get_inputs()
-    if len(inputs) != 1 or inputs[0].type not in FLOAT_TYPES or len(inputs[0].shape) < 1:
-        found = ", ".join(f"{i.name}: {i.type} {i.shape}" for i in inputs)
-        raise UnsupportedModel.about("target", got=f"'{path}' with inputs {found}", expected="one float input")
 
 
 def _row_shape(model_input: Any) -> tuple[int, ...]:

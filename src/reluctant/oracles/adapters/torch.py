@@ -52,7 +52,8 @@ class TorchOracle(Oracle):
         if module.training or precision == "float64":
             module = copy.deepcopy(module).eval()
         self._module = module.double() if precision == "float64" else module
-        example = _example_tensor(self._torch, self._module)
+        tensors = (*self._module.parameters(), *self._module.buffers())
+        example = next((tensor for tensor in tensors if tensor.is_floating_point()), self._torch.zeros(()))
         self._dtype = self._torch.float64 if precision == "float64" else example.dtype
         self._device = example.device
         self._shape = shape or _shape_of_first_layer(self._torch, module)
@@ -103,7 +104,8 @@ class TorchOracle(Oracle):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Evaluate the module."""
         if self._arrays is HOST:
-            return self._evaluate(self._torch.tensor(rows, dtype=self._dtype, device=self._device))
+            batch = self._torch.tensor(rows, dtype=self._dtype, device=self._device)
+            return as_answers(self._to_numpy(self._asked(batch)), len(batch), self._facts.outputs)
         return self._in_parts(len(rows), 1, lambda part: self._arrays.put(rows[part]))
 
     def answer_moves(self, moves: Moves) -> FloatArray:
@@ -130,9 +132,6 @@ class TorchOracle(Oracle):
     def _slopes(self, column: Any, batch: Any) -> FloatArray:
         found = self._torch.autograd.grad(column.sum(), batch, retain_graph=True, materialize_grads=True)[0]
         return np.asarray(self._to_numpy(found))
-
-    def _evaluate(self, batch: Any) -> FloatArray:
-        return as_answers(self._to_numpy(self._asked(batch)), len(batch), self._facts.outputs)
 
     def _asked(self, batch: Any) -> Any:
         """What the module makes of a batch; on a device it need not be there yet."""
@@ -228,9 +227,3 @@ def _module_identity(torch: Any, module: Any) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().to("cpu", torch.float64).numpy().tobytes())
     return f"torch sha256:{digest.hexdigest()}"
-
-
-def _example_tensor(torch: Any, module: Any) -> Any:
-    """A tensor of the module, to tell its number format and device by."""
-    tensors = (*module.parameters(), *module.buffers())
-    return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.zeros(()))

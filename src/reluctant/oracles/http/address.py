@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget
 from reluctant.oracles.base import Kind, Oracle
-from reluctant.oracles.http.gradient_replies import ServedGradients
 from reluctant.oracles.http.inference_protocol import MODEL_PATH, OpenInferenceOracle
 from reluctant.oracles.http.json_endpoint import JsonEndpointOracle
 from reluctant.oracles.http.security import shown_url
+from reluctant.oracles.http.served_oracle import ServedGradients
 from reluctant.oracles.http.transport import Server
 from reluctant.oracles.keywords import Serving
 

@@ -98,20 +98,16 @@ def gallery_page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
     """
     drawn = {name: _markup(svg) for name, svg in pictures.items() if is_only_drawn(svg)}
     shown = [_Shown(record, drawn.get(record["name"])) for record in records]
+    titles = list(dict.fromkeys(each.record["paper"]["title"] for each in shown))
+    groups = [[each for each in shown if each.record["paper"]["title"] == title] for title in titles]
     return render(
         "gallery.html",
         summary=Table("All experiments", SUMMARY_COLUMNS, [each.summary() for each in shown]),
-        papers=_papers(shown),
+        papers=[_Paper(f"paper-{number}", group[0].record["paper"], group) for number, group in enumerate(groups, 1)],
         contents=[(record["name"], record["name"]) for record in records],
         verdict=_verdict(shown),
         versions=sorted({record["version"] for record in records}),
     )
-
-
-def _papers(shown: Sequence[_Shown]) -> list[_Paper]:
-    titles = list(dict.fromkeys(each.record["paper"]["title"] for each in shown))
-    groups = [[each for each in shown if each.record["paper"]["title"] == title] for title in titles]
-    return [_Paper(f"paper-{number}", group[0].record["paper"], group) for number, group in enumerate(groups, 1)]
 
 
 def _verdict(shown: Sequence[_Shown]) -> Mapping[str, Any]:
