@@ -79,7 +79,9 @@ def test_a_copy_is_written_where_the_page_cannot_be(command, npz, folder, monkey
 
 
 def test_a_copy_on_raw_columns_is_verified_at_rows_of_them(command, module, folder):
-    steep = "\ndef chance(x):\n    p = 1 / (1 + np.exp(-40 * target(x)))\n    return np.hstack([1 - p, p])\n"
+    steep = (
+        "def chance(x):\n    z = np.clip(-10 * target(x), -700, 700)\n    return 1 / (1 + np.exp(np.hstack([-z, z])))\n"
+    )
     rows = CENTRE + SCALE * np.random.default_rng(0).standard_normal((100, 5))
     np.save(folder / "x.npy", rows)
     name, copy = f"{module(RAW + steep)}:chance", folder / "c.npz"
