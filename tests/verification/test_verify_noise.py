@@ -74,4 +74,4 @@ def test_what_was_seen_beyond_the_tolerance_is_not_said_to_be_rare() -> None:
     within = replace(found, max_error=1e-9)
     assert within.bound == 1.5e-8
     assert "(tolerance 1.5e-08)." in str(within)
-    assert str(within).endswith("err by more.")
+    assert str(within).endswith("may have been missed.")
