@@ -88,15 +88,6 @@ def span(
             oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, seconds=seconds,
         )  # fmt: skip
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
-    print_and_write(
-        record, options.json, lambda: _write_span(found, out), lambda written: _span_lines(found, record, written)
-    )
-    advise(found, record, target, options, out)
-    return 0 if found.ok else 1
-
-
-def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
-    """What happened, how many directions, how clear that is, and the invisible ones."""
     lines = ending(found, record)
     if found.rank and found.ok:
         lines.append(
@@ -107,7 +98,11 @@ def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
     if found.ok and found.subspace.invisible_share:
         lines.append(f"Margin of the rank {found.margin:.1e}, angle to the true span at most about {found.angle:.1e}.")
     lines += map(str, filter(None, [measured(found).limits]))
-    return [*lines, spent(record, written)]
+    print_and_write(
+        record, options.json, lambda: _write_span(found, out), lambda written: [*lines, spent(record, written)]
+    )
+    advise(found, record, target, options, out)
+    return 0 if found.ok else 1
 
 
 def _write_span(found: Span, out: Path | None) -> Path | None:
