@@ -326,7 +326,7 @@ def examine_by_gradients(
     """
     few_neurons, two_hidden = 32, 3  # layers of weights
     small = network.depth > two_hidden or sum(network.widths[1:-1]) <= few_neurons  # units that few inputs switch on
-    at_scales, at_use, on_lines, sparse, beside, alone = (128, 256, 96, 64, 1, 64) if small else (6, 48, 16, 12, 0, 0)
+    at_scales, at_use, on_lines, sparse, beside, alone = (128, 256, 96, 64, 1, 64) if small else (6, 48, 16, 0, 0, 0)
     return examine(
         oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=beside,
         alone=alone, sparse=sparse, far_cells=held_out is None, held_out=held_out, counterexamples=counterexamples,

@@ -106,7 +106,7 @@ def covering_points(
     for layer in layers or range(1, network.depth):
         below = features[layer - 1]
         some = shown if shown.any() else ~shown
-        picked = _covering(below[some], most, rng)
+        picked = covering(below[some], most, rng)
         chosen.append(pool[np.flatnonzero(some)[picked]])
     return joined(chosen)
 
@@ -127,7 +127,7 @@ def diverse_points(network: ReLUNetwork, rng: np.random.Generator) -> FloatArray
     return joined([*random, near, far])
 
 
-def _covering(features: FloatArray, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def covering(features: FloatArray, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Indices of points with these features (n, k) at which nearly every drawn unit is on, at most so many."""
     k = features.shape[1]
     with np.errstate(divide="ignore"):

@@ -15,15 +15,16 @@ from typing import ClassVar
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.readout import without_outputs
-from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, explained, known_creases
+from reluctant.extraction.any_depth.readout import fit_readout, oriented_network, without_outputs
+from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, Normals, explained, known_creases
 from reluctant.extraction.deep_gradients.crease_places import crease_places, pool
 from reluctant.extraction.deep_gradients.layer_matches import Match, matches, with_more_weights
 from reluctant.extraction.deep_gradients.layer_sides import find_sides, on_crease, stray_and_clean, with_outputs
 from reluctant.extraction.deep_gradients.open_cells import across_facet, probes, segment, with_more_on
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
+from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.jumps import SAME_ROUNDINGS, ExpectedCreases, GradientNoise, SearchedLine, jumps_on_line
+from reluctant.geometry.jumps import SAME_ROUNDINGS, ExpectedCreases, GradientNoise, Jumps, SearchedLine, jumps_on_line
 from reluctant.geometry.lines import BoolArray, Lines
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
@@ -34,12 +35,14 @@ from reluctant.verification.cells import covering_points, far_points
 
 LINES, LAYERS = "lines", "layers"
 CHECK = "check"
+MOST_DIFFERING = 0.1  # of the rows: where a network is right but for a neuron that is missing
 CHECKED_TO = 1e-6  # of the largest gradient
 SAME_NEURON = 1e-6  # sine of the angle between rows of one neuron
-PLACES, MOST_PLACES = 2, 6  # that a neuron is confirmed at, and that are looked at
+PLACES, MORE_PLACES = 2, 4  # that a neuron is confirmed at, and where sides stay in doubt
+ROUNDS = 3  # of looking at places
 FOLLOWED = 4  # points of a crease that is followed, and places on it
 MOST_LOOKS = 4  # at short segments, for the next weights of a neuron
-PAIRS_SEEN = 3  # creases of one neuron that need no such places, if none is missing
+PAIRS_SEEN = 3  # creases of one neuron above the first layer that need no such places, if none is missing
 LIMITS = Notes((Diagnosis("layers-where-met"),))
 
 
@@ -112,9 +115,14 @@ class _LayerSearch:
     def __post_init__(self) -> None:
         self.creases = CreaseLines(self.oracle.dim)
         self.known = KnownLayers(self.oracle.dim)  # complete layers with their sides
+        self.below: list[bytes] = []  # of each layer, those below it when its neurons were found
         self.found: list[list[Match]] = []  # of each layer, the neurons that count
         self.refuted: list[list[FloatArray]] = []  # of each layer, rows of what is no neuron of it
+        self.stuck: list[list[FloatArray]] = []  # of each layer, rows of neurons that lack weights
+        self.begun: set[int] = set()  # layers that a segment was searched for
         self.probed: set[int] = set()  # layers whose completeness was asked for
+        self.probed_again: set[int] = set()
+        self.probes: list[tuple[FloatArray, Explained]] = []  # the rows of that
         self.size, self.whole, self.led = 0.0, 0, 0
         self.rows: list[FloatArray] = []
         self.answers: list[Explained] = []
@@ -172,6 +180,14 @@ class _LayerSearch:
         sizes = np.concatenate([np.linalg.norm(each.gradients, axis=2).max(axis=1) for each in self.answers[before:]])
         self.creases.add(line, jumps, (rows, sizes), self.noise, self.size, depth)
 
+    def between_ends(self, line: Lines, depth: int) -> Normals:
+        """The crease of a short segment that should have one; whether it is one, its weights say. Cost: 2 rows."""
+        ends = line.points(np.zeros(2, dtype=np.intp), np.array([line.low[0], line.high[0]]))
+        jump = np.diff(self.ask(ends).gradients, axis=0)
+        middle = ends.mean(axis=0)[None]
+        place = Jumps(middle, jump, np.zeros(1), line.high - line.low, middle, np.zeros((1, jump.shape[1])))
+        return Normals.of(place, 0, depth, self.noise, self.size)
+
     def look_between(self, rows: FloatArray, there: FloatArray) -> None:
         """The creases between an input and the nearest of others, if there is a way."""
         distance = np.linalg.norm(rows - there, axis=1)
@@ -206,28 +222,65 @@ class _LayerSearch:
 
     def candidate(self, keep: Callable[[ReLUNetwork], None]) -> Candidate:
         """Layer after layer, until outputs explain the gradients."""
-        self.known = KnownLayers(self.oracle.dim)
-        for number in range(self.settings.most_layers):
-            known = self.known
-            if number == len(self.found):
-                self.found.append([])
-                self.refuted.append([])
-            self.led, lacking = 0, False
-            while self.led <= self.settings.leads:
-                before = len(self.found[number])
-                self.complete(known, number, lacking)
-                layer = known.extended(self.layer(number))
-                if not len(self.found[number]):
-                    raise StageFailed(LAYERS, "no neuron of a layer is met twice", number=float(number), limit=0.0)
-                keep(without_outputs(layer, self.oracle.outputs))
-                network = self.with_outputs(layer) if not lacking or len(self.found[number]) > before else None
-                if network is None:
-                    break
-                held_out, lacking = self.agrees(network), True
-                if held_out is not None:
-                    return Candidate(network, held_out, limits=LIMITS)
-            self.known = find_sides(layer, *self.everything(), self.ask, self.rng)
+        self.known, number = KnownLayers(self.oracle.dim), 0
+        while number < self.settings.most_layers:
+            self.begin(number)
+            found = self.as_last(number, keep)
+            if found is not None:
+                return found
+            try:
+                layers = self.known.extended(self.layer(number))
+                self.known = find_sides(layers, *self.everything(), self.ask, self.rng)
+                number += 1
+            except StageFailed:
+                if not (self.probe_again(number) or self.recheck(number)):
+                    raise
         raise StageFailed(LAYERS, "more layers than are looked for", number=float(number), limit=0.0)
+
+    def begin(self, number: int) -> None:
+        """Forget what was found of a layer, and above it, on other layers below than are known now."""
+        below = b"".join(layer.weights.tobytes() for layer in self.known.layers)
+        if number < len(self.below) and self.below[number] == below:
+            return
+        for part in (self.below, self.found, self.refuted, self.stuck):
+            del part[number:]
+        self.below.append(below)
+        for empty in (self.found, self.refuted, self.stuck):
+            empty.append([])
+        for done in (self.begun, self.probed, self.probed_again):
+            done.difference_update(range(number, self.settings.most_layers))
+
+    def as_last(self, number: int, keep: Callable[[ReLUNetwork], None]) -> Candidate | None:
+        """The network if this layer is the last one, after lines to where it lacks a neuron; else None."""
+        lacking, self.led = False, 0
+        while self.led <= self.settings.leads:
+            before = len(self.found[number])
+            self.complete(self.known, number, lacking)
+            if not self.found[number]:
+                raise StageFailed(LAYERS, "no neuron of a layer is met twice", number=float(number), limit=0.0)
+            layers = self.known.extended(self.layer(number))
+            keep(without_outputs(layers, self.oracle.outputs))
+            network = self.with_outputs(layers) if not lacking or len(self.found[number]) > before else None
+            if network is None:
+                break
+            held_out, lacking = self.agrees(network), True
+            if held_out is not None:
+                return Candidate(network, held_out, limits=LIMITS)
+        return None
+
+    def probe_again(self, number: int) -> bool:
+        """True if more probes show that a layer lacks a neuron; once for each layer."""
+        if not number or number in self.probed_again:
+            return False
+        self.probed_again.add(number)
+        self.probe(number, every=True)
+        return len(self.stray_and_clean(self.known.extended(self.layer(number)))[0]) > 0
+
+    def probe(self, number: int, *, every: bool = False) -> None:
+        """Ask where neurons that a layer may lack would be on."""
+        rows = probes(self.known, self.rng, every=every)
+        if len(rows):
+            self.probes.append((rows, self.ask(rows)))
 
     def complete(self, known: KnownLayers, number: int, lacking: bool) -> None:
         """Look for the neurons of a layer until none seems to be missing, or nothing more is found.
@@ -237,16 +290,17 @@ class _LayerSearch:
         segments = 0
         while True:
             partial = self.take_matches(known, number, singles=lacking)
-            if number and (not segments or partial) and segments < self.settings.segments and not lacking:
+            if number and not self.found[number] and number not in self.begun:
+                self.begun.add(number)
+                self.look_in_cell(known, None)
+                continue
+            if partial and segments < self.settings.segments and not lacking:
                 segments += 1
-                across = partial[self.rng.integers(len(partial))].weights if partial else None
-                line = segment(known, self.rng, across)
-                if line is not None:
-                    self.look_along(line, number)
+                self.look_in_cell(known, partial[self.rng.integers(len(partial))].weights)
                 continue
             if number and number not in self.probed:
                 self.probed.add(number)
-                self.ask(probes(known, self.rng))
+                self.probe(number)
             stray, clean = self.stray_and_clean(known.extended(self.layer(number)))
             self.led += 1
             if not len(stray) or self.led > self.settings.leads:
@@ -254,6 +308,12 @@ class _LayerSearch:
             if lacking and len(clean):
                 self.look_between(clean, stray[self.rng.integers(len(stray))])
             lacking = True
+
+    def look_in_cell(self, known: KnownLayers, across: FloatArray | None) -> None:
+        """The creases of a segment where as many known neurons are on as can be."""
+        line = segment(known, self.rng, across)
+        if line is not None:
+            self.look_along(line, len(known.layers))
 
     def followed(self, known: KnownLayers, match: Match, number: int) -> Match:
         """The same neuron with the weights that show where its crease goes on among more features."""
@@ -277,10 +337,7 @@ class _LayerSearch:
                 line = across_facet(known, point, match, turned_on)
                 if line is None:
                     continue
-                before = len(self.creases.normals)
-                self.look_along(line, number)
-                new = self.creases.normals.chosen(slice(before, None))
-                more = with_more_weights(known, match, new, turned_on)
+                more = with_more_weights(known, match, self.between_ends(line, number), turned_on)
                 looks += 1
                 if more is not None or looks == MOST_LOOKS:
                     return more
@@ -290,6 +347,8 @@ class _LayerSearch:
         """Rows whose gradients lack a neuron of the last layer, and rows whose do not."""
         rows, found = self.everything()
         some = self.rng.permutation(len(rows))[: self.settings.held_against]
+        probed = {row.tobytes() for part, _ in self.probes for row in part}
+        some = np.union1d(some, [i for i, row in enumerate(rows) if row.tobytes() in probed]).astype(np.intp)
         rows = rows[some]
         stray, clean = stray_and_clean(known, rows, Explained(found.values[some], found.gradients[some]))
         return rows[stray], rows[clean]
@@ -298,25 +357,27 @@ class _LayerSearch:
         """Take in the neurons that creases show; those that lack weights come back. singles: also of one crease."""
         while True:
             new = [each for each in matches(known, self.creases, self.layer(number)) if self.may_be(each, number)]
-            sure = [each for each in new if each.whole and self.is_sure(each)]
+            sure = [each for each in new if each.whole and self.is_sure(each, number)]
             if not sure:
                 break
             self.found[number] += sure
         met = [each for each in new if each.lines > 1 or singles or (each.whole and number > 0)]
-        good = self.confirmed(known, number, met)
+        good, partial = self.confirmed(known, number, met), []
         self.found[number] += [each for each in good if each.whole]
-        partial = []
         for each in good:
             if number and not each.whole and self.is_new(each, number):
                 grown = self.followed(known, each, number)
-                if grown.whole and self.confirmed(known, number, [grown]):
+                if grown.whole and self.confirmed(known, number, [grown], followed=True):
                     self.found[number].append(grown)
                 else:
+                    self.stuck[number].append(each.row)
                     partial.append(each)
         return partial
 
     def is_new(self, match: Match, number: int) -> bool:
-        """False of a crease that a neuron found since then explains."""
+        """False of what was followed in vain before, and of a crease that a neuron found since then explains."""
+        if any(abs(row @ match.row) > 1 - SAME_NEURON**2 for row in self.stuck[number]):
+            return False
         one = self.creases.normals.chosen(match.creases[:1])
         return not explained(self.known.extended(self.layer(number)), one).any()
 
@@ -326,56 +387,73 @@ class _LayerSearch:
         return not rows or bool((np.abs(np.array(rows) @ match.row) < 1 - SAME_NEURON**2).all())
 
     @staticmethod
-    def is_sure(match: Match) -> bool:
-        """True if creases on several lines are where they must be."""
-        return match.lines > 1 and len(match.creases) >= PAIRS_SEEN and not match.missing
+    def is_sure(match: Match, number: int) -> bool:
+        """True if creases on several lines are where they must be: two of one hyperplane, else some more."""
+        enough = PAIRS_SEEN if number else 2
+        return match.lines > 1 and len(match.creases) >= enough and not match.missing
 
-    def confirmed(self, known: KnownLayers, number: int, doubtful: list[Match]) -> list[Match]:
-        """Those whose creases are where they must be at other places; the others are remembered as refuted."""
+    def confirmed(
+        self, known: KnownLayers, number: int, doubtful: list[Match], *, followed: bool = False, again: bool = False
+    ) -> list[Match]:
+        """Those whose creases are where they must be at other places; also without any place, if weights are missing.
+
+        One that several lines show, and that lacks weights, is looked at once it has them. What is refuted is
+        remembered. followed: of a neuron that was confirmed before it had all weights. again: of neurons that were
+        taken in, at more places.
+        """
         if not doubtful:
             return []
-        points = pool(known, self.rng)
-        good, votes = [], {id(each): [0, 0] for each in doubtful}
-        open_ = doubtful
-        for _ in range(MOST_PLACES // PLACES):
-            places = [crease_places(known, each, points, PLACES, self.rng) for each in open_]
-            rows = np.concatenate([each.rows for each in places])
-            if not len(rows):
+        most = MORE_PLACES if again else PLACES
+        whole = np.array([each.whole for each in doubtful])
+        regular = np.array([each.lines > 1 and not each.missing for each in doubtful])
+        needed = np.where((regular | ~whole | followed) & (not again), 1, most)
+        votes, points = np.zeros((len(doubtful), 2), dtype=int), pool(known, self.rng)
+        open_ = np.flatnonzero(whole | ~regular | again)
+        for _ in range(ROUNDS):
+            there = [crease_places(known, doubtful[i], points, int(needed[i]), self.rng) for i in open_]
+            if not sum(map(len, there)):
                 break
-            found, start = self.ask(rows), 0
-            for match, place in zip(open_, places, strict=True):
-                stop = start + 2 * len(place)
+            found, start = self.ask(np.concatenate([each.rows for each in there])), 0
+            for i, each in zip(open_, there, strict=True):
+                stop = start + 2 * len(each)
                 part = Explained(found.values[start:stop], found.gradients[start:stop])
-                yes, no = place.seen(part, self.smallest) if len(place) else (0, 0)
-                votes[id(match)][0] += yes
-                votes[id(match)][1] += no
+                votes[i] += each.seen(part, self.smallest)
                 start = stop
-            still = []
-            for match in open_:
-                yes, no = votes[id(match)]
-                if yes >= PLACES and yes > 2 * no:
-                    good.append(match)
-                elif no > yes:
-                    self.refuted[number].append(match.row)
-                else:
-                    still.append(match)
-            open_ = still
-            if not open_:
-                break
-        return good
+            open_ = open_[(votes[open_, 0] < needed[open_]) & (votes[open_, 1] <= votes[open_, 0])]
+        yes, no = votes.T
+        good = ((yes >= needed) & (yes > 2 * no)) | (~votes.any(axis=1) & (~whole | again))
+        self.refuted[number] += [doubtful[i].row for i in np.flatnonzero((no > 0) & ~good)]
+        return [doubtful[i] for i in np.flatnonzero(good)]
+
+    def recheck(self, number: int) -> bool:
+        """True if neurons of a layer are dropped, whose creases are not where they must be at more places."""
+        good = self.confirmed(self.known, number, self.found[number], again=True)
+        dropped = len(good) < len(self.found[number])
+        self.found[number] = good
+        return dropped
 
     # ---- outputs
 
     def with_outputs(self, layers: KnownLayers) -> ReLUNetwork | None:
-        """The network if this is the last layer: outputs explain most gradients; else None."""
+        """The network if this is the last layer: outputs explain most gradients; else None.
+
+        A neuron that is always on has no crease; its part is linear in the layer below, and values are fitted to that.
+        """
         rows, found = self.everything()
         near = np.linalg.norm(rows, axis=1) < self.settings.fitted_distance * np.sqrt(self.oracle.dim)
-        found_near = Explained(found.values[near], found.gradients[near])
+        near_rows, near_found = rows[near], Explained(found.values[near], found.gradients[near])
         try:
             sided = find_sides(layers, rows, found, self.ask, self.rng, last=True)
-            return with_outputs(sided, rows[near], found_near, self.ask, self.rng)
+            return with_outputs(sided, near_rows, near_found, self.ask, self.rng)
         except StageFailed:
+            pass
+        readout = fit_readout(layers, near_rows, near_found.values)
+        network = oriented_network(layers, readout, near_rows, near_found.values)
+        if self.differs(network, near_rows, near_found).mean() > MOST_DIFFERING:
             return None
+        if network.parameters > min(MOST_PARAMETERS, len(near_rows) * network.outputs):
+            return network
+        return polish(network, near_rows, near_found.values, self.noise.values)
 
     def agrees(self, network: ReLUNetwork) -> HeldOutRows | None:
         """Fresh rows whose gradients are those of the network; None after lines that lead to where they are not.
@@ -384,16 +462,25 @@ class _LayerSearch:
         of a few lines.
         """
         with self.oracle.stage(CHECK):
-            fresh = np.concatenate([far_points(network, self.rng), covering_points(network, self.rng)])
-            answers = self.ask(fresh)
-            wrong = self.differs(network, fresh, answers)
+            fresh = covering_points(network, self.rng)
+            if network.depth > 3 or not self.probes:
+                fresh = np.concatenate([fresh, far_points(network, self.rng)])
+            found = self.ask(fresh)
+            wrong = self.differs(network, fresh, found)
             if not wrong.any():
-                return HeldOutRows(fresh, answers.values, answers.gradients, "where few units are on")
+                return self.held_out(fresh, found)
             rows, found = self.everything()
             right = rows[~self.differs(network, rows, found)]
             for row in self.rng.permutation(fresh[wrong])[:LEADS]:
                 self.look_between(right, row)
         return None
+
+    def held_out(self, fresh: FloatArray, found: Explained) -> HeldOutRows:
+        """These rows, and those where layers were probed for missing neurons."""
+        rows = np.concatenate([fresh, *(rows for rows, _ in self.probes)])
+        values = np.concatenate([found.values, *(each.values for _, each in self.probes)])
+        slopes = np.concatenate([found.gradients, *(each.gradients for _, each in self.probes)])
+        return HeldOutRows(rows, values, slopes, "where few units are on")
 
     def differs(self, network: ReLUNetwork, rows: FloatArray, found: Explained) -> BoolArray:
         """Rows (n,) where gradients are not those of the network."""

@@ -17,7 +17,7 @@ from reluctant.extraction.deep_gradients.crease_normals import values_and_slopes
 from reluctant.extraction.deep_gradients.layer_matches import Match
 from reluctant.geometry.lines import BoolArray, Lines
 from reluctant.numerics import FloatArray
-from reluctant.verification.cells import covering_points
+from reluctant.verification.cells import covering, covering_points
 
 LARGEST = 1e3  # value of a first-layer neuron, of its typical size
 STEPS = 30  # random steps from one point to the next
@@ -67,11 +67,12 @@ def segment(known: KnownLayers, rng: np.random.Generator, across: FloatArray | N
     return Lines.between(points[:1], points[1:], float(np.sqrt(known.dim)))
 
 
-def probes(known: KnownLayers, rng: np.random.Generator) -> FloatArray:
+def probes(known: KnownLayers, rng: np.random.Generator, *, every: bool = False) -> FloatArray:
     """Points (n, d) at which neurons that the next layer may lack would be on, and many known ones are.
 
-    Above one layer they are far out beside each of its axes, and near its origin: a neuron that is on anywhere is on at
-    one of them.
+    Above one layer they are far out beside its axes, and near its origin: a neuron that is on anywhere is on beside one
+    of them. So many are chosen as nearly every kind of neuron asks for; every: all. Above several, they are of all
+    patterns.
     """
     first = known.layers[0]
     if len(first) > known.dim:
@@ -81,9 +82,10 @@ def probes(known: KnownLayers, rng: np.random.Generator) -> FloatArray:
     h = len(first)
     low = np.exp(rng.standard_normal((h + 1, h))) / LARGEST
     values = np.where(np.eye(h + 1, h) > 0, LARGEST, low)
+    values = values if every else values[covering(values, len(values), rng)]
     size = np.sqrt(known.dim) * np.linalg.norm(first.weights, axis=1)
     back = np.linalg.pinv(first.weights)
-    beside = rng.standard_normal((h + 1, known.dim))
+    beside = rng.standard_normal((len(values), known.dim))
     beside -= (beside @ first.weights.T) @ back.T
     return np.asarray((values * size - first.biases) @ back.T + beside)
 
