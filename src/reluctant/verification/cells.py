@@ -94,8 +94,9 @@ def covering_points(
 ) -> FloatArray:
     """At most so many points (n, d) for each layer at which nearly every unit that it may lack would be on.
 
-    layers: that may lack one, from 1, also the one above the last hidden one; all hidden ones if None. Units are drawn with weights of all kinds, also mostly
-    negative ones, which hardly any input switches on. Points far out are among those that are chosen from.
+    layers: that may lack one, from 1, also the one above the last hidden one; all hidden ones if None. Units are drawn
+    with weights of all kinds, also mostly negative ones, which hardly any input switches on. Points far out are among
+    those that are chosen from.
     """
     if network.depth < 2 or not network.is_chain:
         return np.empty((0, network.dim))
@@ -139,7 +140,8 @@ def covering(features: FloatArray, most: int, rng: np.random.Generator) -> NDArr
     biases = np.sqrt(k) * rng.standard_normal(DRAWN_UNITS)
     on = scaled @ weights.T + biases > 0
     on = on[:, on.any(axis=0)]
-    chosen, wanted = [], (1 - COVERED) * on.shape[1]
+    chosen: list[int] = []
+    wanted = (1 - COVERED) * on.shape[1]
     while on.shape[1] > wanted and len(chosen) < most:
         best = int(np.argmax(on.sum(axis=1)))
         chosen.append(best)

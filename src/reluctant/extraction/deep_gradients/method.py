@@ -15,14 +15,18 @@ from typing import ClassVar
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.readout import fit_readout, oriented_network, without_outputs
+from reluctant.extraction.any_depth.readout import oriented_network, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, Normals, explained, known_creases
 from reluctant.extraction.deep_gradients.crease_places import crease_places, pool
 from reluctant.extraction.deep_gradients.layer_matches import Match, matches, with_more_weights
-from reluctant.extraction.deep_gradients.layer_sides import find_sides, on_crease, stray_and_clean, with_outputs
+from reluctant.extraction.deep_gradients.layer_sides import (
+    find_sides,
+    readout_from_gradients,
+    stray_and_clean,
+    with_outputs,
+)
 from reluctant.extraction.deep_gradients.open_cells import across_facet, probes, segment, with_more_on
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
-from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.jumps import SAME_ROUNDINGS, ExpectedCreases, GradientNoise, Jumps, SearchedLine, jumps_on_line
 from reluctant.geometry.lines import BoolArray, Lines
@@ -37,6 +41,7 @@ LINES, LAYERS = "lines", "layers"
 CHECK = "check"
 MOST_DIFFERING = 0.1  # of the rows: where a network is right but for a neuron that is missing
 CHECKED_TO = 1e-6  # of the largest gradient
+EXACT = 1e-8  # the same, of outputs that gradients are solved for
 SAME_NEURON = 1e-6  # sine of the angle between rows of one neuron
 PLACES, MORE_PLACES = 2, 4  # that a neuron is confirmed at, and where sides stay in doubt
 ROUNDS = 3  # of looking at places
@@ -307,6 +312,8 @@ class _LayerSearch:
                 return
             if lacking and len(clean):
                 self.look_between(clean, stray[self.rng.integers(len(stray))])
+            elif lacking and number:
+                self.look_in_cell(known, None)
             lacking = True
 
     def look_in_cell(self, known: KnownLayers, across: FloatArray | None) -> None:
@@ -437,7 +444,7 @@ class _LayerSearch:
     def with_outputs(self, layers: KnownLayers) -> ReLUNetwork | None:
         """The network if this is the last layer: outputs explain most gradients; else None.
 
-        A neuron that is always on has no crease; its part is linear in the layer below, and values are fitted to that.
+        A neuron that is always on has no crease; its part is linear in the layer below.
         """
         rows, found = self.everything()
         near = np.linalg.norm(rows, axis=1) < self.settings.fitted_distance * np.sqrt(self.oracle.dim)
@@ -447,13 +454,10 @@ class _LayerSearch:
             return with_outputs(sided, near_rows, near_found, self.ask, self.rng)
         except StageFailed:
             pass
-        readout = fit_readout(layers, near_rows, near_found.values)
+        readout = readout_from_gradients(layers, near_rows, near_found)
         network = oriented_network(layers, readout, near_rows, near_found.values)
-        if self.differs(network, near_rows, near_found).mean() > MOST_DIFFERING:
-            return None
-        if network.parameters > min(MOST_PARAMETERS, len(near_rows) * network.outputs):
-            return network
-        return polish(network, near_rows, near_found.values, self.noise.values)
+        off = self.errors(network, near_rows, near_found)
+        return network if (off > EXACT * self.size).mean() <= MOST_DIFFERING else None
 
     def agrees(self, network: ReLUNetwork) -> HeldOutRows | None:
         """Fresh rows whose gradients are those of the network; None after lines that lead to where they are not.
@@ -482,10 +486,13 @@ class _LayerSearch:
         slopes = np.concatenate([found.gradients, *(each.gradients for _, each in self.probes)])
         return HeldOutRows(rows, values, slopes, "where few units are on")
 
+    def errors(self, network: ReLUNetwork, rows: FloatArray, found: Explained) -> FloatArray:
+        """Errors (n,) of a network's gradients."""
+        return np.asarray(np.linalg.norm(network.gradients(rows) - found.gradients, axis=2).max(axis=1))
+
     def differs(self, network: ReLUNetwork, rows: FloatArray, found: Explained) -> BoolArray:
         """Rows (n,) where gradients are not those of the network."""
-        off = np.linalg.norm(network.gradients(rows) - found.gradients, axis=2).max(axis=1)
-        return np.asarray(off > CHECKED_TO * self.size)
+        return self.errors(network, rows, found) > CHECKED_TO * self.size
 
 
 LEADS = 3  # lines to where gradients are not those of the network, in turn
