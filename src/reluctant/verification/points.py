@@ -267,6 +267,8 @@ def whole_line_points(network: ReLUNetwork, count: int, rng: np.random.Generator
     unit that it lacks, the target has another gradient in some of them.
     """
     steps = 2001
+    if not count or network.depth < 2:
+        return np.empty((0, network.dim))
     points, lines = [np.empty((0, network.dim))], network.depth
     through = rng.standard_normal((lines, network.dim))
     for layer in range(network.depth - 1):
