@@ -113,7 +113,12 @@ def local_linearity(
     Cost by questions: 14 + (1 + radii × (directions + 1)) × (probes + 2) rows, and d + 2 for the gradient itself:
     1,730 + d by default.
     """
-    sizes = _checked_settings(radii, directions, probes)
+    sizes = np.atleast_1d(np.asarray(radii, dtype=np.float64))
+    if sizes.ndim != 1 or not len(sizes) or not (np.isfinite(sizes) & (sizes > 0)).all() or (np.diff(sizes) <= 0).any():
+        raise InvalidInput.about("radii", got=radii, expected="numbers above 0, from short to long")
+    for name, value in (("directions", directions), ("probes", 1 if probes is None else probes)):
+        if value < 1:
+            raise InvalidInput.about(name, got=value, expected="at least 1")
     generator = as_generator(rng)
     if isinstance(target, ReLUNetwork) and not opening:
         start = _off_origin(checked_input(x, target.dim, Domain()))
@@ -145,16 +150,6 @@ def _asked_linearity(
     nearby = _Nearby.draw(start, toward, sizes, directions, generator)
     found = nearby.compare(_asked_slopes(source, toward, probes), opened.facts.domain)
     return replace(found, queries=opened.queries - before)
-
-
-def _checked_settings(radii: Sequence[float], directions: int, probes: int | None) -> FloatArray:
-    sizes = np.atleast_1d(np.asarray(radii, dtype=np.float64))
-    if sizes.ndim != 1 or not len(sizes) or not (np.isfinite(sizes) & (sizes > 0)).all() or (np.diff(sizes) <= 0).any():
-        raise InvalidInput.about("radii", got=radii, expected="numbers above 0, from short to long")
-    for name, value in (("directions", directions), ("probes", 1 if probes is None else probes)):
-        if value < 1:
-            raise InvalidInput.about(name, got=value, expected="at least 1")
-    return sizes
 
 
 def _off_origin(start: FloatArray) -> FloatArray:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind
+from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind, finite
 from reluctant.evidence import Measured
 from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.learning.student import DIFFERING
@@ -20,11 +19,6 @@ from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
 
 TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
-
-
-def finite(value: Any) -> float | None:
-    """A number that JSON can hold; None where it is infinite or unknown."""
-    return None if value is None or not np.isfinite(value) else float(value)
 
 
 def copy_error(run: Result) -> CopyError:
@@ -84,13 +78,12 @@ def is_trained(run: Ended) -> bool:
 def best_copy(runs: Iterable[Result | None]) -> Result | None:
     """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
     copies = [run for run in runs if run is not None and run.network is not None and is_copy(run)]
-    return min(copies, key=_badness, default=None)
 
+    def badness(run: Result) -> tuple[bool, bool, float]:
+        typical = copy_error(run).typical
+        return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
 
-def _badness(run: Result) -> tuple[bool, bool, float]:
-    """An exact one before any other, then by error."""
-    typical = copy_error(run).typical
-    return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
+    return min(copies, key=badness, default=None)
 
 
 def is_copy(run: Result) -> bool:

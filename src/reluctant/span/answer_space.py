@@ -180,7 +180,7 @@ class _AnswerSpace:
         given = raw[0] if raw else values
         link = _link_of(values) if self.oracle.unread else None
         if link is not None:
-            self.oracle = Counting(Linked(self.oracle.inner, link), self.oracle.ledger, facts.domain, facts.samples)
+            self.oracle = self.oracle.around(Linked(self.oracle.inner, link))
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = UNDO_LINK[link](values)
             self.link, self.values = link, np.empty((0, values.shape[1]))
@@ -298,18 +298,14 @@ class _AnswerSpace:
             basis = right[singular > limit]
             offset = self.values[self.weighted()[0]]
             offset = offset - (basis @ offset) @ basis
-            margin = _margin(singular, len(basis), limit / DOUBLE.safety)
+            rank = len(basis)
+            nothing = max(float(singular[rank]) if rank < len(singular) else 0.0, limit / DOUBLE.safety)
+            margin = nothing / float(singular[rank - 1]) if rank else 0.0
         if outcome is Outcome.OUTPUT_SPACE:
             outcome = _outcome(len(basis), self.outputs, margin)
         return OutputSpace(
             outcome, basis, offset, margin, run.spent(), singular, self.link, run.stage, MappingProxyType(run.evidence)
         )  # fmt: skip
-
-
-def _margin(sizes: FloatArray, rank: int, noise: float) -> float:
-    """What counted as nothing, noise at least, over the weakest direction; 0 where there is none."""
-    nothing = max(float(sizes[rank]) if rank < len(sizes) else 0.0, noise)
-    return nothing / float(sizes[rank - 1]) if rank else 0.0
 
 
 def _outcome(rank: int, outputs: int, margin: float) -> Outcome:

@@ -132,7 +132,8 @@ class Verification:
         if self.ok:
             said.append(
                 f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of typical inputs err by "
-                f"more{than}."
+                f"more{than}: a ridge through their middle narrower than {self.narrowest:.2g} of an input's deviation "
+                "may have been missed."
             )
         if self.slope_error is not None:
             said.append(f"Gradients differ by {self.slope_error:.1e} of the largest at most.")
