@@ -122,7 +122,7 @@ class _LayerSearch:
         self.known = KnownLayers(self.oracle.dim)  # complete layers with their sides
         self.below: list[bytes] = []  # of each layer, those below it when its neurons were found
         self.found: list[list[Match]] = []  # of each layer, the neurons that count
-        self.refuted: list[list[FloatArray]] = []  # of each layer, rows of what is no neuron of it
+        self.refuted: list[list[FloatArray]] = []  # of each layer, rows of matches that are no neuron of it
         self.stuck: list[list[FloatArray]] = []  # of each layer, rows of neurons that lack weights
         self.begun: set[int] = set()  # layers that a segment was searched for
         self.probed: set[int] = set()  # layers whose completeness was asked for
@@ -290,7 +290,7 @@ class _LayerSearch:
     def complete(self, known: KnownLayers, number: int, lacking: bool) -> None:
         """Look for the neurons of a layer until none seems to be missing, or nothing more is found.
 
-        lacking: one is missing, so that creases that were met once are looked at, too.
+        lacking: one is missing, so that creases that were met once count, too.
         """
         segments = 0
         while True:
@@ -404,9 +404,9 @@ class _LayerSearch:
     ) -> list[Match]:
         """Those whose creases are where they must be at other places; also without any place, if weights are missing.
 
-        One that several lines show, and that lacks weights, is looked at once it has them. What is refuted is
-        remembered. followed: of a neuron that was confirmed before it had all weights. again: of neurons that were
-        taken in, at more places.
+        One that several lines show, and that lacks weights, comes back without a row. The others are remembered as
+        refuted. followed: of a neuron that was confirmed before it had all weights. again: of neurons that count, at
+        more places.
         """
         if not doubtful:
             return []
