@@ -180,7 +180,7 @@ class _AnswerSpace:
             softmax = answer_kind(values) is Kind.PROBABILITIES
             link = "softmax" if softmax else "log-softmax" if are_log_probabilities(values) else None
         if link is not None:
-            self.oracle = Counting(Linked(self.oracle.inner, link), self.oracle.ledger, facts.domain, facts.samples)
+            self.oracle = self.oracle.around(Linked(self.oracle.inner, link))
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = UNDO_LINK[link](values)
             self.link, self.values = link, np.empty((0, values.shape[1]))

@@ -9,7 +9,14 @@ import typer
 
 import reluctant as rl
 from reluctant.cli.advice import advise, ending, measured, shown_network, spent
-from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
+from reluctant.cli.files import (
+    NetworkOut,
+    check_network_path,
+    check_record_path,
+    print_and_write,
+    print_result,
+    write_network,
+)
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
@@ -18,6 +25,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.links import noun_behind
+from reluctant.results import Result
 from reluctant.run_record import Record
 from reluctant.verification.written_link import ComparedForm, verify_as_written
 
@@ -51,24 +59,32 @@ def extract(
     with opened_target(options, target) as oracle:
         found = rl.extract(oracle, labels=labels, rng=options.seed, attempts=attempts, seconds=seconds)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
-    written = write_network(found, out, options.written_link)
-    lines = ending(found, record)
-    if found.network is not None:
-        hidden = [str(width) for width in found.network.widths[1:-1]]
-        layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
-        neurons = "neuron" if hidden == ["1"] else "neurons"
-        lines += shown_network(found, options.written_link)
-        lines.append(f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}.")
+    link = options.written_link
+    print_and_write(
+        record, options.json, lambda: write_network(found, out, link),
+        lambda written: _extracted_lines(found, record, link, written),
+    )  # fmt: skip
     facts = measured(found)
-    if facts.inside is not None:
-        lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
-    lines += map(str, filter(None, (facts.layers, facts.verification, facts.certificate, facts.limits)))
-    print_result(record, options.json, [*lines, spent(record, written)])
     failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
     for tried in [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :]):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {tried}")
     advise(found, record, target, options, out)
     return 0 if found.ok else 1
+
+
+def _extracted_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
+    lines = ending(found, record)
+    if found.network is not None:
+        hidden = [str(width) for width in found.network.widths[1:-1]]
+        layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
+        neurons = "neuron" if hidden == ["1"] else "neurons"
+        lines += [*shown_network(found, link), f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."]
+    facts = measured(found)
+    if facts.inside is not None:
+        lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
+    certificate = facts.certificate if found.ok else None  # what was missed at most, of a network that agrees
+    lines += map(str, filter(None, (facts.layers, facts.verification, certificate, facts.limits)))
+    return [*lines, spent(record, written)]
 
 
 # ---- learn
@@ -108,12 +124,14 @@ def learn(
     with opened_target(options, target) as oracle:
         found = rl.learn(oracle, eps=eps, rng=options.seed, narrowest=narrowest, seconds=seconds)
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
-    written = write_network(found, out, options.written_link)
     lines = ending(found, record)
     lines += shown_network(found, options.written_link)
     facts = measured(found)
     lines += map(str, filter(None, (facts.accuracy, facts.limits, facts.risk)))
-    print_result(record, options.json, [*lines, spent(record, written)])
+    print_and_write(
+        record, options.json, lambda: write_network(found, out, options.written_link),
+        lambda written: [*lines, spent(record, written)],
+    )  # fmt: skip
     advise(found, record, target, options, out)
     return 0 if found.ok else 1
 
