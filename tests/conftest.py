@@ -9,6 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+# Before numpy is imported, here and in every process that a test starts: two processes with two threads each wait for
+# one another, and some tests take twenty times as long.
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -86,6 +91,28 @@ def short_training() -> Iterator[None]:
 
     with short_training():
         yield
+
+
+class TickingClock:
+    """A processor clock on which every look takes the same time, however busy the machine is."""
+
+    tick = 0.01
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += self.tick
+        return self.seconds
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> TickingClock:
+    """The processor time of limits, students and fits: it goes on with every look at it, and by nothing else."""
+    clock = TickingClock()
+    for module in ("oracles.ledger", "learning.student", "fitting.adam"):
+        monkeypatch.setattr(f"reluctant.{module}.processor_time", clock)
+    return clock
 
 
 @pytest.fixture

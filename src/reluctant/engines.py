@@ -122,8 +122,11 @@ def scheduler_address(engine: str) -> str:
 def _connect(engine: str) -> Any:
     library = require("distributed", extra="dask", purpose="An engine")
     address = scheduler_address(engine)
-    if address.startswith("tls:"):
-        _check_certificates(library)
+    if address.startswith("tls:") and library.Security().get_connection_args("client").get("ssl_context") is None:
+        raise UnusableEngine.about(
+            "engine", got="a tls:// address, and no certificates", expected="those of distributed.comm.tls in dask's "
+            "configuration", fix="Name them there (DASK_DISTRIBUTED__COMM__TLS__CA_FILE ...), or give a Client.",
+        )  # fmt: skip
     try:
         return library.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -133,15 +136,6 @@ def _connect(engine: str) -> Any:
             expected="a running scheduler",
             fix=START_SCHEDULER,
         ) from error
-
-
-def _check_certificates(library: Any) -> None:
-    """What dask's own configuration says: without certificates a Client to tls:// is left half open."""
-    if library.Security().get_connection_args("client").get("ssl_context") is None:
-        raise UnusableEngine.about(
-            "engine", got="a tls:// address, and no certificates", expected="those of distributed.comm.tls in dask's "
-            "configuration", fix="Name them there (DASK_DISTRIBUTED__COMM__TLS__CA_FILE ...), or give a Client.",
-        )  # fmt: skip
 
 
 def _check_client(client: Any) -> None:
@@ -158,7 +152,11 @@ def _check_client(client: Any) -> None:
             fix=f"Start some on each machine: {START_WORKER.format(client.scheduler.address)}.",
         ) from error
     _check_version(client)
-    _check_python(client)
+    found = client.run(platform.python_version, on_error="return")
+    minor = {
+        worker: _minor_version(version) if isinstance(version, str) else version for worker, version in found.items()
+    }
+    _refuse_other_versions(minor, "Python", THIS_PYTHON)
 
 
 def _check_version(client: Any) -> None:
@@ -170,15 +168,6 @@ def _check_version(client: Any) -> None:
     except Exception as error:  # whatever its import raises there
         found["the scheduler"] = error
     _refuse_other_versions(found, "reluctant", __version__)
-
-
-def _check_python(client: Any) -> None:
-    """Functions travel as bytecode, which every minor version of Python writes in its own way."""
-    found = client.run(platform.python_version, on_error="return")
-    minor = {
-        worker: _minor_version(version) if isinstance(version, str) else version for worker, version in found.items()
-    }
-    _refuse_other_versions(minor, "Python", THIS_PYTHON)
 
 
 def _refuse_other_versions(found: Mapping[str, Any], what: str, wanted: str) -> None:

@@ -86,7 +86,10 @@ def search_ray(
         last = ray.first_flipped()
         if last is None:
             return ray.point(int(np.nanargmin(ray.margins)), flipped=False)
-        ray.look(_bracket_guesses(ray.lengths[last - 1 : last + 1], ray.margins[last - 1 : last + 1]))
+        (a, b), (at_a, at_b) = ray.lengths[last - 1 : last + 1], ray.margins[last - 1 : last + 1]
+        crossing = at_a / (at_a - at_b) if at_a > 0 else 0.0
+        share = np.clip(crossing + ROUND_APART, LEAST_BRACKET_SHARE, 1 - LEAST_BRACKET_SHARE)
+        ray.look(np.asarray(a + share * (b - a)))
     last = ray.first_flipped()
     assert last is not None  # it was there before the search went on
     return ray.point(last, flipped=True)
@@ -125,14 +128,6 @@ class _AskedRay:
 
     def point(self, index: int, *, flipped: bool) -> RayPoint:
         return RayPoint(self.points[index], self.answers[index], flipped)
-
-
-def _bracket_guesses(lengths: FloatArray, margins: FloatArray) -> FloatArray:
-    """Three lengths inside a bracket, around where a straight line between its ends crosses zero."""
-    (a, b), (at_a, at_b) = lengths, margins
-    crossing = at_a / (at_a - at_b) if at_a > 0 else 0.0
-    share = np.clip(crossing + ROUND_APART, LEAST_BRACKET_SHARE, 1 - LEAST_BRACKET_SHARE)
-    return np.asarray(a + share * (b - a))
 
 
 TYPICAL = 0.6745  # median of |N(0, 1)|: the step of a random linear function, times √d
@@ -322,9 +317,7 @@ def _distance(point: RayPoint, start: FloatArray) -> float:
     return float(np.linalg.norm(point.x - start))
 
 
-BEYOND_THE_STEP = np.append(
-    10.0 ** np.arange(-7.0, 0.0), [0.3, 1.0]
-)  # of the step: how much further the target may ask to go
+BEYOND_THE_STEP = np.append(10.0 ** np.arange(-7.0, 0.0), [0.3, 1.0])  # of it: how much further the target may ask
 ON_THE_WAY = np.arange(0.1, 1.0, 0.1)  # of the step
 NO_ROUNDING = SideLimit(0.0, 0.0, 0.0)
 
@@ -450,7 +443,9 @@ def on_target(oracle: Counting, copy: NetworkCopy, search: FlipSearch, steps: in
     labels 3, 4 or 12, and 48 at most if they are noisy. One more where 0 and 1 may be rounded values.
     """
     if search.best is None:
-        return _network_unflipped(copy, search, steps)
+        ended = Diagnosis("copy-not-flipped", {"outcome": search.outcome.slug, "steps": steps})
+        remedies = copy.own_units(search.values[None]) or unflipped(search.outcome, steps).remedies
+        return search.because(replace(ended, remedies=remedies))
     with oracle.stage("confirm"):
         asked = TargetAnswers.at(oracle, copy, search, search.best.x)
         if not asked.decided(search.start):
@@ -503,13 +498,6 @@ def _among_noise(asked: TargetAnswers, search: FlipSearch) -> FlipSearch:
     first = int(clear[0])
     of_it = answers[:, first]
     return asked.confirmed(search, points[first], of_it[-1] if asked.labels else of_it.mean(axis=0))
-
-
-def _network_unflipped(copy: NetworkCopy, search: FlipSearch, steps: int) -> FlipSearch:
-    """The search ended on the network itself, before the target was asked."""
-    ended = Diagnosis("copy-not-flipped", {"outcome": search.outcome.slug, "steps": steps})
-    remedies = copy.own_units(search.values[None]) or unflipped(search.outcome, steps).remedies
-    return search.because(replace(ended, remedies=remedies))
 
 
 def _unconfirmed(copy: NetworkCopy, search: FlipSearch, asked: TargetAnswers) -> FlipSearch:

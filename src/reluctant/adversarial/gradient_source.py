@@ -117,9 +117,7 @@ class RayLooks:
 
 
 PROBE_STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
-LONGER_STEPS: FloatArray = np.array(
-    [3.0, 1.0, 0.3]
-)  # where these are too short; random networks flip at 0.7 of that size
+LONGER_STEPS: FloatArray = np.array([3.0, 1.0, 0.3])  # where these are too short; random networks flip at 0.7 of it
 INPUTS_AROUND = 8  # more inputs, as far away as the input is long: how answers are rounded shows where they differ
 ASKED_AGAIN = 4  # times that one input is asked where noise may be: it shows where answers differ
 PROBE_ROWS = 1 + 2 * (len(PROBE_STEPS) + len(LONGER_STEPS)) + ASKED_AGAIN + INPUTS_AROUND  # at most
@@ -178,7 +176,11 @@ def probe_input(
         hidden_noise: noise of what was answered so far that answers do not show, as behind a link.
         longest: of the steps to try where short ones do not do; 0 for none.
     """
-    direction = _inward_direction(x, domain, rng)
+    v = rng.standard_normal(len(x))
+    if not domain.is_space:
+        roomier = np.asarray(domain.high) - x >= x - np.asarray(domain.low)
+        v = np.where(roomier, np.abs(v), -np.abs(v))
+    direction = np.asarray(v / np.linalg.norm(v))
     room, size = _room_along(x, direction, domain), typical_size(x)
     steps = PROBE_STEPS * min(size, room / (2 * PROBE_STEPS[0]))
     answers = ask(walk(x, direction, np.concatenate([[0.0], steps, 2 * steps]), domain))
@@ -189,7 +191,8 @@ def probe_input(
         return found
     steps = np.minimum(size * LONGER_STEPS, min(room / 2, longest))
     rows = walk(x, direction, np.concatenate([steps, 2 * steps]), domain)
-    rows = np.concatenate([rows, np.repeat(x[None], ASKED_AGAIN, axis=0), _rows_around(x, size, domain, rng)])
+    around = np.clip(x + size * rng.standard_normal((INPUTS_AROUND, len(x))), domain.low, domain.high)
+    rows = np.concatenate([rows, np.repeat(x[None], ASKED_AGAIN, axis=0), around])
     far, again, others = np.split((ask_far or ask)(rows), [2 * len(steps), 2 * len(steps) + ASKED_AGAIN])
     same = np.concatenate([short.here[None], again[np.isfinite(again).all(axis=1)]])
     with np.errstate(over="ignore"):  # answers close to the largest number
@@ -227,20 +230,6 @@ def _probe_of(
         coarse=max(digits_noise(every), seen, hidden) > OWN_ROUNDINGS * unit_roundoff(np.float32) * size,  # digits miss
         long=bool(step > short.steps[0]), still=bool((short.answers == short.here).all()),
     )  # fmt: skip
-
-
-def _rows_around(x: FloatArray, size: float, domain: Domain, rng: np.random.Generator) -> FloatArray:
-    """Random inputs (n, d) as far from this one as it is long."""
-    return np.clip(x + size * rng.standard_normal((INPUTS_AROUND, len(x))), domain.low, domain.high)
-
-
-def _inward_direction(x: FloatArray, domain: Domain, rng: np.random.Generator) -> FloatArray:
-    """A random unit vector that points to the roomier side of the domain in every coordinate."""
-    v = rng.standard_normal(len(x))
-    if not domain.is_space:
-        roomier = np.asarray(domain.high) - x >= x - np.asarray(domain.low)
-        v = np.where(roomier, np.abs(v), -np.abs(v))
-    return np.asarray(v / np.linalg.norm(v))
 
 
 def _room_along(x: FloatArray, direction: FloatArray, domain: Domain) -> float:

@@ -34,7 +34,8 @@ from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, Reluctant
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Facts, Oracle, Rows, Wrapper
+from reluctant.oracles import Counting, Facts, Oracle, Rows
+from reluctant.oracles.base import layers
 from reluctant.oracles.http.security import shown_target
 from reluctant.oracles.input_units import FEWEST_SAMPLES, InputUnits, Scaled
 from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords, RunPrecision
@@ -199,9 +200,15 @@ def audit(
 
     Ctrl-C ends it early with a record of the findings so far.
     """
-    wanted = _wanted_steps(list(STEPS if steps is None else steps), STEPS)
-    _check_seconds(seconds)
-    _check_price(price)
+    wanted = list(STEPS if steps is None else steps)
+    unknown = [name for name in wanted if name not in STEPS]
+    if unknown:
+        raise InvalidInput.about("steps", got=unknown, expected="some of " + ", ".join(STEPS))
+    if not (np.isfinite(seconds) and seconds > 0):
+        raise InvalidInput.about("seconds", got=seconds, expected="a positive number")
+    each = None if price is None else price.get("per thousand")
+    if price is not None and not (isinstance(each, int | float) and 0 <= each < np.inf):
+        raise InvalidInput.about("price", got=each, expected="{'per thousand': a finite number, at least 0}")
     check_rate(rate)
     keywords, began = cast(OpeningKeywords, dict(opening)), _now()
     if not isinstance(oracle, Oracle):
@@ -209,12 +216,17 @@ def audit(
         file = own_file(oracle) if file is None else file
     with opened_target(oracle, keywords) as whole:
         opened, units, inputs = _in_units(whole, inputs)
-        if output is None:
-            _check_classes(classes, opened.outputs)
+        if output is None and classes and len(classes) != opened.outputs:
+            expected = f"one for each of {opened.outputs} outputs"
+            raise InvalidInput.about("classes", got=f"{len(classes)} names", expected=expected)
         seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
         as_generator(rng)  # and so is a seed
+        if input_shape is not None and input_shape[0] * input_shape[1] != opened.dim:
+            raise InvalidInput.about(
+                "input_shape", got=input_shape, expected=f"height and width of {opened.dim} inputs"
+            )
         given = Settings(
-            _honest_inputs(inputs, opened, rng), inputs is None, _image_shape(input_shape, opened.dim),
+            _honest_inputs(inputs, opened, rng), inputs is None, input_shape,
             None if file is None else Path(file), precision, link, output, seconds,
             partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent, units,
         )  # fmt: skip
@@ -223,7 +235,8 @@ def audit(
         return Audit(
             facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
             seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
-            recorded=_is_recorded(opened), location=_location(oracle), began=began,
+            recorded=any(isinstance(layer, Transcript) for layer in layers(opened)), location=_location(oracle),
+            began=began,
         )  # fmt: skip
 
 
@@ -270,38 +283,10 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
     )  # fmt: skip
 
 
-def _is_recorded(oracle: Oracle) -> bool:
-    """True if answers are kept in a transcript."""
-    while isinstance(oracle, Wrapper):
-        if isinstance(oracle, Transcript):
-            return True
-        oracle = oracle.inner
-    return False
-
-
-def _check_seconds(seconds: float) -> None:
-    """A time that can run out."""
-    if not (np.isfinite(seconds) and seconds > 0):
-        raise InvalidInput.about("seconds", got=seconds, expected="a positive number")
-
-
-def _check_price(price: PriceGiven | None) -> None:
-    """A price for a thousand queries, before anything is spent."""
-    each = None if price is None else price.get("per thousand")
-    if price is not None and not (isinstance(each, int | float) and 0 <= each < np.inf):
-        raise InvalidInput.about("price", got=each, expected="{'per thousand': a finite number, at least 0}")
-
-
 def check_rate(rate: float | None, name: str = "rate") -> None:
     """A rate that a time follows from."""
     if rate is not None and not 0 < rate < np.inf:
         raise InvalidInput.about(name, got=rate, expected="a finite number above 0")
-
-
-def _check_classes(classes: Sequence[str], outputs: int) -> None:
-    """A name for each output, or none at all."""
-    if classes and len(classes) != outputs:
-        raise InvalidInput.about("classes", got=f"{len(classes)} names", expected=f"one for each of {outputs} outputs")
 
 
 def _honest_inputs(inputs: FloatArray | None, oracle: Counting, rng: int) -> FloatArray:
@@ -326,21 +311,6 @@ def _as_rows(inputs: FloatArray) -> FloatArray:
         return rows.reshape(len(rows), -1)
     except (TypeError, ValueError) as error:
         raise InvalidRows.about("inputs", got=type(inputs).__name__, expected="an array of numbers (n, d)") from error
-
-
-def _image_shape(shape: tuple[int, int] | None, dim: int) -> tuple[int, int] | None:
-    """Height and width, if they are those of the inputs."""
-    if shape is not None and shape[0] * shape[1] != dim:
-        raise InvalidInput.about("input_shape", got=shape, expected=f"height and width of {dim} inputs")
-    return shape
-
-
-def _wanted_steps(steps: Collection[str], known: Collection[str]) -> Collection[str]:
-    """The steps asked for, if there are such."""
-    unknown = [name for name in steps if name not in known]
-    if unknown:
-        raise InvalidInput.about("steps", got=unknown, expected="some of " + ", ".join(known))
-    return steps
 
 
 def _unwatched(what: str, done: int, of: int, doing: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
-from reluctant.audit.facts import ExpectedCost, RangeFacts, RowsNeeded, ShapeRows
+from reluctant.audit.facts import ExpectedCost, RowsNeeded, ShapeRows
 from reluctant.audit.findings import Findings
 from reluctant.errors import ReluctantError
 from reluctant.estimation import Range, estimate
@@ -126,14 +126,9 @@ def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate:
         reason = Diagnosis("range-behind-link-not-measured" if linked else "range-not-measured")
         return ExpectedCost(widths, found.precision, reason)
     return ExpectedCost(
-        widths, found.precision, found.reason, _range(found.queries),
-        _range(replace(found, widths=widths).per_parameter), _range(found.seconds), _range(found.money),
-        found.beyond, None if read == widths else read,
+        widths, found.precision, found.reason, found.queries, replace(found, widths=widths).per_parameter,
+        found.seconds, found.money, found.beyond, None if read == widths else read,
     )  # fmt: skip
-
-
-def _range(found: Range | None) -> RangeFacts | None:
-    return None if found is None else RangeFacts(found.expected, found.low, found.high)
 
 
 def answers_of(health: Interface) -> str:
@@ -164,7 +159,7 @@ def needed_rows(oracle: Counting, known: Findings) -> RowsNeeded | None:
     if health is None:
         return None
     shapes = [widths] if widths is not None else [(oracle.dim, hidden, oracle.outputs) for hidden in EXAMPLES]
-    found = [(tuple(shape), _range(_rows(oracle, known, health, shape))) for shape in shapes]
+    found = [(tuple(shape), _rows(oracle, known, health, shape)) for shape in shapes]
     rows = tuple(ShapeRows(shape, each) for shape, each in found if each is not None)
     return RowsNeeded(widths is not None, answers_of(health), rows, ENOUGH) if rows else None
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind
+from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind, finite
 from reluctant.evidence import Measured
 from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.learning.student import DIFFERING
@@ -20,11 +19,6 @@ from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.results import Ended, Outcome, Result
 
 TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
-
-
-def finite(value: Any) -> float | None:
-    """A number that JSON can hold; None where it is infinite or unknown."""
-    return None if value is None or not np.isfinite(value) else float(value)
 
 
 def copy_error(run: Result) -> CopyError:
@@ -48,20 +42,16 @@ def copy_error(run: Result) -> CopyError:
         digits = int(-np.log10(max(largest, np.finfo(np.float64).eps)))
         return replace(found, kind=ErrorKind.DIGITS, digits=digits)
     if measured.held_out is not None:
-        return _student_error(found, measured.held_out)
+        held = measured.held_out
+        typical = None if held.of_copy is None else finite(np.sqrt(held.of_copy))
+        labelled = held.of_copy is None or held.tells_labels
+        return replace(
+            found, kind=ErrorKind.HELD_OUT, typical=typical, inputs=held.points, is_bound=held.is_bound,
+            agreement=held.agreement if labelled else None, commonest=held.commonest if labelled else None,
+        )  # fmt: skip
     if measured.accuracy is not None:
         return replace(found, kind=ErrorKind.RMS, typical=finite(np.sqrt(measured.accuracy.error)))
     return found
-
-
-def _student_error(found: CopyError, measured: HeldOutError) -> CopyError:
-    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
-    typical = None if measured.of_copy is None else finite(np.sqrt(measured.of_copy))
-    labels = measured.of_copy is None or measured.tells_labels
-    return replace(
-        found, kind=ErrorKind.HELD_OUT, typical=typical, inputs=measured.points, is_bound=measured.is_bound,
-        agreement=measured.agreement if labels else None, commonest=measured.commonest if labels else None,
-    )  # fmt: skip
 
 
 def method_of(run: Result) -> CopyMethod:
@@ -84,13 +74,12 @@ def is_trained(run: Ended) -> bool:
 def best_copy(runs: Iterable[Result | None]) -> Result | None:
     """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
     copies = [run for run in runs if run is not None and run.network is not None and is_copy(run)]
-    return min(copies, key=_badness, default=None)
 
+    def badness(run: Result) -> tuple[bool, bool, float]:
+        typical = copy_error(run).typical
+        return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
 
-def _badness(run: Result) -> tuple[bool, bool, float]:
-    """An exact one before any other, then by error."""
-    typical = copy_error(run).typical
-    return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
+    return min(copies, key=badness, default=None)
 
 
 def is_copy(run: Result) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.copies import finite, is_close, is_unlucky, settles
+from reluctant.audit.copies import is_close, is_unlucky, settles
+from reluctant.audit.facts import finite, mirror
 from reluctant.audit.findings import Tidied
 from reluctant.audit.record import DefenseRow, HonestFacts, RowSpan, Trial
 from reluctant.defenses import HonestCost, defend, honest_cost
@@ -137,9 +138,9 @@ class DefenseResult:
             self.defense,
             HonestFacts(finite(honest.rms_error), finite(honest.max_error), finite(honest.agreement), honest.rows),
             finite(digits),
-            None if span is None else RowSpan(
-                span.outcome.slug, span.ok, span.rank, span.subspace.dim, finite(span.angle), span.queries,
-                Measured.of(span).from_labels,
+            None if span is None else mirror(
+                RowSpan, span, outcome=span.outcome.slug, inputs=span.subspace.dim,
+                from_labels=Measured.of(span).from_labels,
             ),
             tuple(each.facts() for each in self.tried), None if best is None else best.facts(self.queries),
             self.stopped, self.no_method, self.cut,
@@ -179,23 +180,25 @@ def try_defense(
     labels = "labels" in map(defense_kind, names) or oracle.facts.kind is Kind.LABELS
     span_alone = labels and not every
     clock = Clock(seconds, len({*methods} - {"learn"} if span_alone else {*methods}))
-    cell = _Cell(oracle, yardstick or oracle, names, tuple(last), inputs, link, labels, budget, clock, rng)
-    span = cell.span() if "span" in methods else None
-    extracted = cell.rebuild("extract", extract) if "extract" in methods else None
+    defended = _DefendedCopy(oracle, yardstick or oracle, names, tuple(last), inputs, link, labels, budget, clock, rng)
+    span = defended.span() if "span" in methods else None
+    extracted = defended.rebuild("extract", extract) if "extract" in methods else None
     if span_alone:
         none = extracted is not None and extracted.settled and not extracted.copied
         cut = "extract" in methods and extracted is None
-        return DefenseResult(cell.called, cell.honest(), span, None if none else extracted, cut=cut, no_method=none)
+        return DefenseResult(
+            defended.called, defended.honest(), span, None if none else extracted, cut=cut, no_method=none
+        )
     failed = extracted is None or not (extracted.result.ok or extracted.undecided)
     # Learning asks Gaussian inputs, in all of space.
     to_learn = "learn" in methods and oracle.facts.domain.is_space and (every or failed)
-    learned = cell.rebuild("learn", learn) if to_learn else None
+    learned = defended.rebuild("learn", learn) if to_learn else None
     cut = ("extract" in methods and extracted is None) or (to_learn and learned is None)
-    return DefenseResult(cell.called, cell.honest(), span, extracted, learned, cut)
+    return DefenseResult(defended.called, defended.honest(), span, extracted, learned, cut)
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _DefendedCopy:
     """One defense on one copy; labels: they alone are left."""
 
     oracle: Oracle
@@ -286,7 +289,12 @@ class _Cell:
         true, values = true[finite], found.result.network(self.inputs)[finite]
         spread = true.std(axis=0)
         errors = np.abs(values - true) / np.where(spread > 0, spread, 1.0)
-        same = _labels(values, log_ratios) == _labels(true, log_ratios)
+
+        def labels_in(values: FloatArray) -> Any:
+            whole = np.column_stack([np.zeros(len(values)), values]) if log_ratios else values
+            return labels_of(whole, Kind.VALUES)
+
+        same = labels_in(values) == labels_in(true)
         rms, largest = float(np.sqrt(np.mean(errors**2))), float(errors.max())
         return replace(found, error=rms, largest=largest, agreement=float(same.mean()))
 
@@ -298,8 +306,3 @@ class _Cell:
         found = honest_cost(defend(self.yardstick, *self.last), self.behind(self.yardstick), self.inputs)
         other = any(kind in OTHER_ANSWERS for kind in self.kinds)
         return replace(found, rms_error=np.nan, max_error=np.nan) if other else found
-
-
-def _labels(values: FloatArray, log_ratios: bool) -> Any:
-    with_first = np.column_stack([np.zeros(len(values)), values]) if log_ratios else values
-    return labels_of(with_first, Kind.VALUES)

@@ -7,15 +7,33 @@ unknown are None.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.estimation import Range
+from reluctant.extraction.any_position.accuracy import BumpRisk
+from reluctant.learning.student_losses import OwnError
 from reluctant.messages import Diagnosis
 from reluctant.oracles.input_units import Box
+
+T = TypeVar("T")
+
+
+def finite(value: Any) -> float | None:
+    """A number that JSON can hold; None where it is infinite or unknown."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def mirror(facts: type[T], source: Any, **others: Any) -> T:
+    """Facts with the fields of the same name in what was measured; `others` are those that have no such field."""
+    found = {each.name: getattr(source, each.name) for each in fields(facts) if each.name not in others}  # type: ignore[arg-type]
+    return facts(
+        **{name: finite(value) if isinstance(value, float) else value for name, value in found.items()}, **others
+    )
 
 
 class State(StrEnum):
@@ -137,7 +155,7 @@ class NetworkShape:
 
 
 @dataclass(frozen=True)
-class AtUse:
+class AtUseFacts:
     """Typical inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
 
     asked: int
@@ -166,7 +184,7 @@ class VerificationFacts:
     untested: int = 0
     undecided: bool = False
     only_inside: bool = False
-    at_use: AtUse | None = None
+    at_use: AtUseFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -190,15 +208,6 @@ class LearnedAccuracy:
     high: float | None
     confidence: float
     points: int
-
-
-@dataclass(frozen=True)
-class OwnErrorFacts:
-    """The part of a mean square error that is the network's own, its upper end, and the part of the answers' noise."""
-
-    error: float
-    high: float
-    noise: float
 
 
 @dataclass(frozen=True)
@@ -234,7 +243,7 @@ class HeldOut:
     agreement: float
     differing: float
     commonest: float
-    own: OwnErrorFacts | None
+    own: OwnError | None
     repeated: float | None
     labelled: bool
     of_copy: float | None
@@ -255,16 +264,6 @@ class CertificateFacts:
     sums: int
     layer: str
     estimated: bool
-
-
-@dataclass(frozen=True)
-class MissedBump:
-    """What learning could have missed: bumps narrower than this, with this confidence from so many points."""
-
-    width: float
-    confidence: float
-    points: int
-    added: float | None
 
 
 @dataclass(frozen=True)
@@ -293,7 +292,7 @@ class RunFacts(Ending):
     accuracy: LearnedAccuracy | None = None
     held_out: HeldOut | None = None
     certificate: CertificateFacts | None = None
-    risk: MissedBump | None = None
+    risk: BumpRisk | None = None
     training: TrainingFacts | None = None
     inside: Bounds | None = None
     answers: str | None = None
@@ -414,19 +413,13 @@ class Bounds:
 
 
 def _side(bound: Any) -> float | tuple[float | None, ...] | None:
-    if np.ndim(bound) == 0:
-        return _finite(bound)
-    return tuple(_finite(each) for each in np.asarray(bound))
+    return finite(bound) if np.ndim(bound) == 0 else tuple(map(finite, np.asarray(bound)))
 
 
 def _bound(side: float | tuple[float | None, ...] | None, none: float) -> Any:
     if isinstance(side, tuple):
         return np.array([none if each is None else each for each in side])
     return none if side is None else side
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 class CopyMethod(StrEnum):
@@ -498,20 +491,11 @@ class Recovered:
 
 
 @dataclass(frozen=True)
-class RangeFacts:
-    """A number to expect, between two."""
-
-    expected: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class ShapeRows:
     """Rows that extraction of one shape is expected to take."""
 
     widths: tuple[int, ...]
-    queries: RangeFacts
+    queries: Range
 
 
 @dataclass(frozen=True)
@@ -540,10 +524,10 @@ class ExpectedCost:
     shape: tuple[int, ...]
     precision: str
     reason: Diagnosis | None = None
-    queries: RangeFacts | None = None
-    answers_per_parameter: RangeFacts | None = None
-    seconds: RangeFacts | None = None
-    cost: RangeFacts | None = None
+    queries: Range | None = None
+    answers_per_parameter: Range | None = None
+    seconds: Range | None = None
+    cost: Range | None = None
     beyond: Mapping[str, float] = field(default_factory=dict)
     read_as: tuple[int, ...] | None = None
 

@@ -10,18 +10,16 @@ from typing import Any
 import numpy as np
 
 from reluctant._version import __version__
-from reluctant.adversarial import Flip
 from reluctant.audit.budget import expected_cost, money
 from reluctant.audit.copies import (
     closeness,
     copy_error,
-    finite,
     gives_labels,
     is_trained,
     method_of,
 )
 from reluctant.audit.facts import (
-    AtUse,
+    AtUseFacts,
     Bounds,
     CertificateFacts,
     FlipFacts,
@@ -29,11 +27,9 @@ from reluctant.audit.facts import (
     HeldOut,
     InterfaceFacts,
     LearnedAccuracy,
-    MissedBump,
     NetworkShape,
     NoiseFacts,
     NoiseReadingFacts,
-    OwnErrorFacts,
     PartFacts,
     PrecisionFacts,
     RawFacts,
@@ -44,6 +40,8 @@ from reluctant.audit.facts import (
     TopClasses,
     TrainingFacts,
     VerificationFacts,
+    finite,
+    mirror,
 )
 from reluctant.audit.findings import Findings
 from reluctant.audit.record import (
@@ -65,6 +63,7 @@ from reluctant.audit.record import (
 from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
+from reluctant.extraction.method import Certificate
 from reluctant.interface import Interface
 from reluctant.learning.student_losses import HeldOutError
 from reluctant.messages import Diagnosis
@@ -166,26 +165,16 @@ def _stop(steps: Sequence[StepFacts], recorded: bool) -> Stop | None:
 
 def interface_facts(health: Interface) -> InterfaceFacts:
     """What was measured of an interface."""
-    raw, top = health.raw, health.top_k
-    return InterfaceFacts(
-        shape=str(health.shape), deterministic=health.deterministic, fresh_noise=finite(health.fresh_noise),
-        noise=NoiseFacts(finite(health.noise.absolute), finite(health.noise.relative)),
-        readings=tuple(
-            NoiseReadingFacts(each.scale, finite(each.sd), finite(each.magnitude)) for each in health.readings
-        ),
-        spread=finite(health.spread), decimals=health.decimals, number_format=health.number_format,
-        answers=str(health.answers), nonfinite=health.nonfinite, largest_scale=finite(health.largest_scale),
-        constant_beyond=finite(health.constant_beyond), queries=health.queries,
+    return mirror(
+        InterfaceFacts,
+        health,
+        noise=mirror(NoiseFacts, health.noise),
+        readings=tuple(mirror(NoiseReadingFacts, each) for each in health.readings),
         refusal=None if health.refusal is None else health.refusal.slug,
-        raw=None if raw is None else RawFacts(
-            raw.link, raw.decimals, raw.number_format, raw.certain, raw.too_coarse
-        ),
-        top_k=None if top is None else TopClasses(top.largest, top.classes),
-        percent=health.percent, tanh=health.tanh, integers=None if health.integers is None else str(health.integers),
-        step_function=health.step_function, class_columns=tuple(health.class_columns),
-        varies_far_out=health.varies_far_out, saturated=health.saturated, of_a_link=health.are_of_a_link,
-        more_digits=health.more_digits,
-    )  # fmt: skip
+        raw=None if health.raw is None else mirror(RawFacts, health.raw),
+        top_k=None if health.top_k is None else mirror(TopClasses, health.top_k),
+        of_a_link=health.are_of_a_link,
+    )
 
 
 def _ending(run: Ended, known: Findings) -> dict[str, Any]:
@@ -221,13 +210,12 @@ def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None
         network=None if network is None else NetworkShape(
             tuple(network.widths), network.parameters, bool(network.skips)
         ),
-        verification=_verification(measured.verification), precision=_precision(measured.precision),
-        accuracy=None if accuracy is None else LearnedAccuracy(
-            finite(accuracy.error), finite(accuracy.low), finite(accuracy.high), accuracy.confidence, accuracy.points
-        ),
+        verification=_verification(measured.verification),
+        precision=None if measured.precision is None else mirror(PrecisionFacts, measured.precision),
+        accuracy=None if accuracy is None else mirror(LearnedAccuracy, accuracy),
         held_out=None if measured.held_out is None else _held_out(measured.held_out),
-        certificate=_certificate(measured.certificate),
-        risk=None if measured.risk is None else MissedBump(**measured.risk.to_dict()),
+        certificate=None if measured.certificate is None else _certificate(measured.certificate),
+        risk=measured.risk,
         training=None if training is None else TrainingFacts(
             tuple(training.hidden), training.rows, training.steps, bool(training.short), training.hurried
         ),
@@ -245,41 +233,18 @@ def _verification(checked: Verification | LabelVerification | None) -> Verificat
             checked.ok, checked.points, None, None, checked.tol, finite(checked.boundary_error), checked.share,
             checked.confidence, checked.untested, checked.undecided > 0,
         )  # fmt: skip
-    use = checked.at_use
-    return VerificationFacts(
-        checked.ok, checked.points, finite(checked.max_error), finite(checked.rms_error), finite(checked.tol),
-        finite(checked.bound), finite(checked.share), checked.confidence, checked.untested, checked.undecided,
-        checked.only_inside,
-        None if use is None else AtUse(use.asked, use.points, use.differing, finite(use.largest)),
-    )  # fmt: skip
+    at_use = None if checked.at_use is None else mirror(AtUseFacts, checked.at_use)
+    return mirror(VerificationFacts, checked, at_use=at_use)
 
 
-def _precision(left: Any) -> PrecisionFacts | None:
-    if left is None:
-        return None
-    return PrecisionFacts(
-        left.ok, *(finite(each) for each in (left.noise, left.residual, left.error, left.ratio, left.cost))
-    )
-
-
-def _certificate(found: Any) -> CertificateFacts | None:
-    if found is None:
-        return None
-    return CertificateFacts(
-        found.width, finite(found.weight_errors.max()) if found.width else None,
-        finite(found.resolution) if found.width else None, finite(found.radius), finite(found.condition), found.sums,
-        found.layer, found.estimated,
-    )  # fmt: skip
+def _certificate(found: Certificate) -> CertificateFacts:
+    largest = finite(found.weight_errors.max()) if found.width else None
+    resolution = finite(found.resolution) if found.width else None
+    return mirror(CertificateFacts, found, largest_weight_error=largest, resolution=resolution)
 
 
 def _held_out(measured: HeldOutError) -> HeldOut:
-    close, own = closeness(measured), measured.own
-    return HeldOut(
-        measured.points, finite(measured.error), finite(measured.high), measured.agreement, measured.differing,
-        measured.commonest, None if own is None else OwnErrorFacts(own.error, own.high, own.noise),
-        measured.repeated, measured.labelled, finite(measured.of_copy), measured.is_bound, gives_labels(measured),
-        close,
-    )  # fmt: skip
+    return mirror(HeldOut, measured, gives_labels=gives_labels(measured), closeness=closeness(measured))
 
 
 def _flip(known: Findings) -> FlipFacts | None:
@@ -297,7 +262,8 @@ def _flip(known: Findings) -> FlipFacts | None:
         threshold=finite(Measured.of(best).threshold),
         start=_own_input(best.start, known) if small else None,
         x=_own_input(best.x, known) if small and best.x is not None else None,
-        tries=tuple(map(_try, known.flips)), median_relative_size=finite(np.median(sizes)) if sizes else None,
+        tries=tuple(mirror(FlipTry, flip, outcome=flip.outcome.slug) for flip in known.flips),
+        median_relative_size=finite(np.median(sizes)) if sizes else None,
         by=by, queries_before=before,
     )  # fmt: skip
 
@@ -306,10 +272,6 @@ def _own_input(row: FloatArray, known: Findings) -> tuple[float, ...]:
     """An input in the target's own units."""
     units = known.given.units
     return tuple((row if units is None else units.rows(row)).tolist())
-
-
-def _try(flip: Flip) -> FlipTry:
-    return FlipTry(flip.outcome.slug, flip.ok, finite(flip.relative_size), flip.classes, flip.queries)
 
 
 def _recovered(known: Findings, outputs: int, price: Any, rate: float | None) -> Recovered | None:
@@ -360,27 +322,6 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
         yield Diagnosis("class-outputs-left-out", {"outputs": known.without})
     if known.reach is not None:
         yield Diagnosis("range-found", {"domain": known.reach.describe()})
-    yield from _limits_of_links(known)
-    for run in (known.span, known.extraction, known.learning, known.training):
-        yield from () if run is None else _limits_of_run(run)
-    yield from (Diagnosis("rows-left-out", {"picture": name, "rows": rows}) for name, rows in known.left_out.items())
-    if known.flips:
-        yield Diagnosis("one-gradient-step")
-    if known.sweep is not None:
-        yield Diagnosis("sweep-inputs", {"sampled": known.sweep.inputs.sampled, "inputs": known.sweep.inputs.count})
-    if known.truth is not None:
-        yield Diagnosis("truth-apart")
-
-
-def _limits_of_run(run: Ended) -> Iterator[Diagnosis]:
-    """What a method says of what it found, and of what it could miss."""
-    measured = Measured.of(run)
-    yield from measured.limits.entries
-    for found in (measured.certificate, measured.risk):
-        yield from () if found is None else found.notes.entries
-
-
-def _limits_of_links(known: Findings) -> Iterator[Diagnosis]:
     if known.written is not None and known.written.percent:
         yield Diagnosis("in-percent")
     if known.written is not None and known.written.among_nan:
@@ -389,3 +330,16 @@ def _limits_of_links(known: Findings) -> Iterator[Diagnosis]:
         yield Diagnosis("read-through-link", {"link": known.link, "all": known.refusal is None, "noisy": known.noisy})
     if known.network is not None and known.written_link not in ELEMENTWISE_LINKS:
         yield Diagnosis("first-class-zero")
+    for run in (known.span, known.extraction, known.learning, known.training):
+        if run is not None:
+            measured = Measured.of(run)
+            yield from measured.limits.entries
+            for found in (measured.certificate, measured.risk):
+                yield from () if found is None else found.notes.entries
+    yield from (Diagnosis("rows-left-out", {"picture": name, "rows": rows}) for name, rows in known.left_out.items())
+    if known.flips:
+        yield Diagnosis("one-gradient-step")
+    if known.sweep is not None:
+        yield Diagnosis("sweep-inputs", {"sampled": known.sweep.inputs.sampled, "inputs": known.sweep.inputs.count})
+    if known.truth is not None:
+        yield Diagnosis("truth-apart")

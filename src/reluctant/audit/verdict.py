@@ -18,7 +18,7 @@ from reluctant.domains import Domain
 from reluctant.errors import ReluctantError
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import NOISIEST_READ, steps_slug
+from reluctant.interface.diagnoses import NOISIEST_READ, digits_limit, labels_slug, steps_slug
 from reluctant.interface.kinds import IntegerKind
 from reluctant.interface.noise import ENOUGH_DECIMALS
 from reluctant.messages import Diagnosis, Remedy
@@ -59,12 +59,9 @@ def judge(known: Findings) -> VerdictFacts:
 
 def _open_steps(known: Findings, leak: LeakKind) -> list[str]:
     """The steps that leave open whether this leaks."""
-    return [step for step in NEEDS[leak] if not known.settled(step) or (step == "flip" and _one_sided(known))]
-
-
-def _one_sided(known: Findings) -> bool:
-    """True if one output had the same sign at every input, and none flipped: another threshold may be what decides."""
-    return {Measured.of(flip).above for flip in known.flips if not flip.ok} in ({True}, {False})
+    # One output had the same sign at every input, and none flipped: another threshold may be what decides.
+    one_sided = {Measured.of(flip).above for flip in known.flips if not flip.ok} in ({True}, {False})
+    return [step for step in NEEDS[leak] if not known.settled(step) or (step == "flip" and one_sided)]
 
 
 def smallest_flip(known: Findings) -> Flip | None:
@@ -134,21 +131,17 @@ def _of_training(run: Ended) -> Diagnosis:
     if run.outcome is Outcome.LEARNED:
         return Diagnosis("trained-copy")
     if run.outcome is Outcome.NOT_ACCURATE and is_near(run):
-        return Diagnosis("trained-perhaps-a-copy", _closeness_fields(run), (ANOTHER_SEED,))
+        measured = Measured.of(run).held_out
+        found = None if measured is None else closeness(measured)
+        assert found is not None
+        fields = {"seen": found.seen, "most": found.most, "allowed": found.allowed, "labels": found.labels}
+        fields |= {} if found.alone is None else {"alone": found.alone}
+        return Diagnosis("trained-perhaps-a-copy", fields, (ANOTHER_SEED,))
     if run.outcome is Outcome.NOT_ACCURATE:
         return Diagnosis("trained-short-of-a-copy" if falls_short(run) else "trained-no-copy")
     if run.outcome is Outcome.OUT_OF_BUDGET:
         return Diagnosis("trained-on-fewer-rows", remedies=(MORE_BUDGET,))
     return Diagnosis(run.outcome.slug)
-
-
-def _closeness_fields(run: Ended) -> dict[str, Any]:
-    measured = Measured.of(run).held_out
-    found = None if measured is None else closeness(measured)
-    assert found is not None
-    return {"seen": found.seen, "most": found.most, "allowed": found.allowed, "labels": found.labels} | (
-        {} if found.alone is None else {"alone": found.alone}
-    )
 
 
 def _of_outcome(run: Ended, known: Findings) -> Diagnosis:
@@ -180,7 +173,7 @@ def _of_few_digits(run: Ended, interface: Interface | None) -> Diagnosis | None:
         return None
     if health.raw is not None and health.raw.too_coarse:
         return _unreadable(health.raw.link, health.raw.decimals, health.raw.number_format)
-    return Diagnosis("too-few-digits", _limit_of_digits(health) | _noise_inside_bounds(health))
+    return Diagnosis("too-few-digits", digits_limit(health) | _noise_inside_bounds(health))
 
 
 def _unreadable(link: str | None, decimals: int | None, number_format: str) -> Diagnosis:
@@ -192,22 +185,6 @@ def _too_much_noise(health: Interface) -> Diagnosis | None:
     if not health.deterministic:
         return Diagnosis("answers-too-noisy", {"noise": health.fresh_noise})
     return None if health.decimals is None else Diagnosis("answers-too-coarse", {"decimals": health.decimals})
-
-
-def _limit_of_digits(health: Interface) -> dict[str, Any]:
-    """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
-    behind = health.raw
-    decimals, number_format = (
-        (health.decimals, health.number_format) if behind is None else (behind.decimals, behind.number_format)
-    )
-    fields: dict[str, Any] = {"link": None if behind is None else behind.link}
-    if decimals is None and not health.deterministic:
-        return fields | {"limit": "fresh-noise", "noise": health.fresh_noise}
-    if decimals is None and number_format == "float64":
-        return fields | {"limit": "noise", "noise": health.noise.absolute}
-    if decimals is None:
-        return fields | {"limit": "number-format", "number_format": number_format}
-    return fields | {"limit": "decimals", "decimals": decimals}
 
 
 def _noise_inside_bounds(health: Interface) -> dict[str, Any]:
@@ -224,15 +201,12 @@ def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis
     if refusal is None:
         return None
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
-        return Diagnosis("labels-or-numbers" if health.integers is IntegerKind.UNDECIDED else "answers-are-labels")
+        return Diagnosis(labels_slug(health))
     if health.step_function:
         return Diagnosis(steps_slug(health))
     if refusal is Outcome.CONSTANT:
-        return (
-            Diagnosis("same-near", remedies=(GIVE_DOMAIN, GIVE_INPUTS))
-            if health.varies_far_out
-            else Diagnosis("all-the-same", remedies=(GIVE_DOMAIN, GIVE_INPUTS))
-        )
+        slug = "same-near" if health.varies_far_out else "all-the-same"
+        return Diagnosis(slug, remedies=(GIVE_DOMAIN, GIVE_INPUTS))
     of_a_link = refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link
     if of_a_link and health.decimals is not None and health.decimals < ENOUGH_DECIMALS:
         return _unreadable("tanh" if health.tanh else None, health.decimals, health.number_format)
@@ -268,16 +242,9 @@ def _copy_reasons(known: Findings, level: Level) -> tuple[Reason, ...]:
         found += [] if few is None else [Reason(few, "extraction")]
     else:
         found += _why_not(known)
-    return tuple(_once([*found, *(Reason(each) for each in _elsewhere(known))]))
-
-
-def _once(reasons: list[Reason]) -> Iterator[Reason]:
-    """A reason that several steps have is given once."""
-    seen: list[Diagnosis] = []
-    for reason in reasons:
-        if reason.diagnosis not in seen:
-            seen.append(reason.diagnosis)
-            yield reason
+    found += [Reason(each) for each in _elsewhere(known)]
+    said = [reason.diagnosis for reason in found]  # a reason that several steps have is given once
+    return tuple(reason for k, reason in enumerate(found) if reason.diagnosis not in said[:k])
 
 
 def _why_not(known: Findings) -> list[Reason]:

@@ -119,7 +119,10 @@ def _make_app() -> typer.Typer:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; errors become one message on standard error and a status."""
-    _write_any_text()
+    codecs.register_error("plain-letters", _in_plain_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="plain-letters")
     try:
         _make_app()(arguments, prog_name="reluctant")
     except SystemExit as stop:
@@ -132,14 +135,6 @@ def run(arguments: list[str] | None = None) -> int:
     return DONE
 
 
-def _write_any_text() -> None:
-    """Let both streams write plain letters for what their encoding lacks; files and JSON are not concerned."""
-    codecs.register_error("plain-letters", _in_plain_letters)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="plain-letters")
-
-
 SUPERSCRIPTS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 PLAIN_LETTERS = str.maketrans(
     {"→": "->", "≤": "<=", "≥": ">=", "√": "sqrt ", "≈": "~", "−": "-", "–": "-", "⁻": "-", "×": "x", "·": "*"}
@@ -147,9 +142,14 @@ PLAIN_LETTERS = str.maketrans(
 
 
 def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
-    """What an encoding lacks: arrows and signs as ASCII writes them, superscripts after a ^, else "?"."""
+    """What an encoding lacks: arrows and signs as ASCII writes them, superscripts after a ^, else "?".
+
+    A raised number is written in one way: cp1252 has ¹, ² and ³, and lacks the other digits.
+    """
     assert isinstance(error, UnicodeEncodeError)
-    text, start = error.object, error.start
+    text, start, end = error.object, error.start, error.end
     raised = text[start] in SUPERSCRIPTS and text[start - 1 : start] not in tuple(SUPERSCRIPTS)
-    lacking = unicodedata.normalize("NFKD", text[start : error.end].translate(PLAIN_LETTERS))
-    return "^" * raised + lacking.encode("ascii", "replace").decode(), error.end
+    while text[start] in SUPERSCRIPTS and text[end : end + 1] in tuple(SUPERSCRIPTS):
+        end += 1
+    lacking = unicodedata.normalize("NFKD", text[start:end].translate(PLAIN_LETTERS))
+    return "^" * raised + lacking.encode("ascii", "replace").decode(), end

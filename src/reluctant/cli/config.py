@@ -134,16 +134,13 @@ def configured_words(
             raise InvalidInput.about(config.place, got=f"key '{key}'", expected=f"--{key} on the command line alone")
         if name not in choices.flags:
             own = key in of_command  # a key of the top, or of a target, may be for other commands
-            _check_known(config.place, key, choices.command, list(choices.flags) if own else list(all_flags()))
+            known = list(choices.flags) if own else list(all_flags())
+            if _name(key) not in known:
+                shown = [name.replace("_", "-") for name in known]
+                raise _unknown(config.place, f"key '{key}'", key, shown, f"an option of reluctant {choices.command}")
         elif given.get(name) in (None, (), []):
             found[name] = choices.words(config.place, key, value)
     return [word for words in found.values() for word in words]
-
-
-def _check_known(place: str, key: str, command: str, known: Sequence[str]) -> None:
-    if _name(key) not in known:
-        shown = [name.replace("_", "-") for name in known]
-        raise _unknown(place, f"key '{key}'", key, shown, f"an option of reluctant {command}")
 
 
 class ConfiguredCommand(typer.core.TyperCommand):

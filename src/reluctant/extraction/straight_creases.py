@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.extraction.method import StageFailed
+from reluctant.extraction.method import OrientedHyperplanes
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients, scan_lines
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.lines import BoolArray, IntArray, piece_ends
@@ -52,6 +52,19 @@ class LineInPlane:
         """Indices of the creases that are sure or likely; if `generous`, also of those that are possible."""
         return np.flatnonzero(self.sure | self.likely | (self.possible & generous))
 
+    @property
+    def followed(self) -> BoolArray:
+        """Which creases (c,) have slopes measured on both sides."""
+        measured: BoolArray = np.asarray(np.isfinite(self.slope).all(axis=(1, 2)))
+        return np.asarray(measured[1:] & measured[:-1])
+
+    def sides(self, creases: IntArray) -> FloatArray:
+        """On which side of these creases, 1 or -1 along the line, answers change; 0 if on both."""
+        still = 1e-9  # of the largest slope
+        along = np.abs(self.slope[:, :, 0]).max(axis=1)
+        changing = along > still * along.max(initial=0)
+        return np.sign(changing[creases + 1].astype(float) - changing[creases])
+
 
 def look_along(
     ask: Ask,
@@ -62,17 +75,19 @@ def look_along(
     rng: np.random.Generator,
     *,
     most: int | None = None,
+    most_rows: int | None = None,
 ) -> LineInPlane:
     """Scan the first axis of a plane; positions `known` belong to hyperplanes that have been found before.
 
-    Cost: about five rows a crease, and 11 for each that is not known, or for as many of them as `most` says.
+    Cost: about five rows a crease, `most_rows` at most, and 11 for each that is not known, or for as many of them as
+    `most` says.
     """
 
     def ask_plane(y: FloatArray) -> FloatArray:
         return ask(plane.points(y))
 
     axis = replace(lines, origins=np.zeros((1, 2)), directions=np.eye(2)[:1])
-    scan = scan_lines(ask_plane, axis, noise, rng)
+    scan = scan_lines(ask_plane, axis, noise, rng, most=most_rows)
     t = scan.creases.t
     ends = piece_ends(t, lines.scale) if len(t) else lines.scale * np.array([-0.5, 0.5])
     middle, length = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
@@ -194,27 +209,6 @@ class _Course:
         return seen
 
 
-@dataclass(frozen=True)
-class OrientedHyperplanes:
-    """All hyperplanes normals @ y + offsets = 0 of a first layer, in coordinates y of a frame.
-
-    normals: (n, k), independent, of norm one; they point to where their neurons are active.
-    """
-
-    frame: Frame
-    normals: FloatArray
-    offsets: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.normals)
-
-
-class DeeperCreases(StageFailed):
-    """Creases end where no neuron of the first layer bends them. first: that layer, where it is known."""
-
-    first: OrientedHyperplanes | None = None
-
-
 def ends_in_cells(
     ask: Ask, line: LineInPlane, first: OrientedHyperplanes, noise: DistanceNoise, rng: np.random.Generator
 ) -> int:
@@ -231,12 +225,16 @@ def ends_in_cells(
     bent = np.flatnonzero(_new_creases(line.t, known[np.isfinite(known)], line.spread))
     course = _Course.of(line, rng.permutation(bent)[:looked_at])
     ended = np.zeros(len(course.t), dtype=bool)
+
+    def ask_plane(y: FloatArray) -> FloatArray:
+        return ask(line.plane.points(y))
+
     for side in (1.0, -1.0):
         towards = course.to_lines(normals, offsets, side)
         gone = towards != 0
         for part, there in zip(way, (False, False, True), strict=True):
             which = np.flatnonzero(gone)
-            gone[which] = course.is_critical(lambda y: ask(line.plane.points(y)), which, part * towards[which], noise) == there
+            gone[which] = course.is_critical(ask_plane, which, part * towards[which], noise) == there
         ended |= gone
     return int(ended.sum())
 
@@ -266,6 +264,16 @@ class CreaseKinds:
         """True if so few bend that it may be one layer with creases close to each other."""
         mostly_straight = 0.9  # straight creases of all: the others may be pairs too close to each other
         return self.creases > 0 and self.straight >= mostly_straight * self.creases
+
+    @property
+    def may_be_deeper(self) -> bool:
+        """True if some bend, or there are none, on a line of pieces that exact methods can work with."""
+        return not self.hopeless and not self.one_layer
+
+    @property
+    def may_be_one_layer(self) -> bool:
+        """True if few bend or none, on a line of pieces that exact methods can work with."""
+        return not self.hopeless and self.mostly_straight
 
     def __str__(self) -> str:
         slug = "line-unresolved" if self.hopeless else "creases-followed"

@@ -92,7 +92,12 @@ def extraction_prospects(health: Interface, facts: Facts) -> tuple[Diagnosis, ..
         return (Diagnosis("fits-probabilities") if fitted else WOULD_REFUSE,)  # the interface says why
     noisy = health.raw is not None and not health.deterministic and health.refusal is None
     if saturates(health, facts) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
-        return _inside_a_box(health)
+        assert health.raw is not None
+        if health.raw.certain:
+            return ()
+        if health.noise.absolute > NOISIEST_READ * health.spread:
+            return (WOULD_REFUSE, too_few_digits(health, tried=False))
+        return (Diagnosis("inside-a-box", remedies=_more_digits(health)),)
     if answers_labels(health):
         return (Diagnosis("from-labels"),)
     if health.refusal is not None:
@@ -104,16 +109,6 @@ def extraction_prospects(health: Interface, facts: Facts) -> tuple[Diagnosis, ..
     if few_digits_are_enough(health, facts):
         return (Diagnosis("with-few-digits", remedies=_more_digits(health)),)
     return (WOULD_REFUSE, too_few_digits(health, tried=False))
-
-
-def _inside_a_box(health: Interface) -> tuple[Diagnosis, ...]:
-    """Of probabilities that saturate far out: what extraction would do nearer to the origin."""
-    assert health.raw is not None
-    if health.raw.certain:
-        return ()
-    if health.noise.absolute > NOISIEST_READ * health.spread:
-        return (WOULD_REFUSE, too_few_digits(health, tried=False))
-    return (Diagnosis("inside-a-box", remedies=_more_digits(health)),)
 
 
 def _more_digits(health: Interface) -> tuple[Remedy, ...]:

@@ -299,7 +299,16 @@ def train_student(
     Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
     At most 240 more of whole numbers, where it is not known what they are.
     """
-    _check_settings(rows, hidden, eps, steps, seconds)
+    if rows < FEWEST:
+        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
+    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
+        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
+    if not 0 < eps < 1:
+        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if steps < 1:
+        raise InvalidInput.about("steps", got=steps, expected="at least 1")
+    if seconds is not None and not seconds >= 0:
+        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
     clock, shapes = Clock(seconds), STUDENT_SHAPES if hidden is None else (tuple(hidden),)
     with opened_target(oracle, opening) as opened:
         given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
@@ -355,9 +364,10 @@ class _Trainer:
         measured = measure_student(raw, reading, within(asked.held_rows), asked.held_answers, asked.again)
         missed = Outcome.OUT_OF_BUDGET if asked.short else Outcome.NOT_ACCURATE
         missed = Outcome.TARGET_FAILED if asked.failed else missed
+        link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
         return self.result(
             Outcome.LEARNED if measured.good_for(self.eps, DIFFERING) else missed,
-            _with_link(within.unfolded(reading.finished(raw)), reading), accuracy=measured, limits=TRAINING_LIMITS,
+            within.unfolded(reading.finished(raw)).with_parts(link=link), accuracy=measured, limits=TRAINING_LIMITS,
             answers=reading.kind.value, link=reading.link,
             training=Training(hidden, len(x), pace.steps, asked.short, pace.hurried),
             **({"labels": reading.codes.tolist()} if isinstance(reading, Labels) else {}),
@@ -378,25 +388,6 @@ class _Trainer:
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         return self.run.result(outcome, network, {"eps": self.eps, **evidence})
-
-
-def _with_link(network: ReLUNetwork, reading: AnswerReading) -> ReLUNetwork:
-    """With the link that makes probabilities of its values noted in it; labels have none."""
-    link = reading.link if reading.kind is Kind.PROBABILITIES else "identity"
-    return network.with_parts(link=link)
-
-
-def _check_settings(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:
-    if rows < FEWEST:
-        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
-    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
-        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
-    if not 0 < eps < 1:
-        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
-    if steps < 1:
-        raise InvalidInput.about("steps", got=steps, expected="at least 1")
-    if seconds is not None and not seconds >= 0:
-        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
 
 
 def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:

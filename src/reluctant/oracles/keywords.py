@@ -190,9 +190,9 @@ class Serving:
                 raise InvalidInput.about(name, got=repr(size), expected="a whole number, at least 1")
         if self.rate is not None and not (isinstance(self.rate, int | float) and self.rate > 0 and isfinite(self.rate)):
             raise InvalidInput.about("rate", got=repr(self.rate), expected="rows a second, above 0, or None")
-        _check_choice("encoding", self.encoding, get_args(Encoding))
+        one_of("encoding", self.encoding, get_args(Encoding))
         if self.datatype is not None:
-            _check_choice("datatype", self.datatype, get_args(Datatype))
+            one_of("datatype", self.datatype, get_args(Datatype))
         if (self.request is None) != (self.reply is None):
             got = "request= without reply=" if self.reply is None else "reply= without request="
             raise InvalidInput.about(
@@ -295,8 +295,3 @@ def _changed(group: Serving | Reading | Recording) -> dict[str, Any]:
 def is_url(name: str) -> bool:
     """True for something that begins like an address."""
     return re.match(r"^[A-Za-z][A-Za-z0-9+.-]*://", name) is not None
-
-
-def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidInput.about(name, got=repr(value), expected="one of " + ", ".join(f"'{a}'" for a in allowed))

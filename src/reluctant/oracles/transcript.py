@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
 from reluctant.numerics import FLOAT_BYTES, FloatArray, unit_roundoff
@@ -194,7 +193,8 @@ class Transcript(Wrapper):
                 missing[place] = False
                 self._record(_at(keys, place), rows[place], answers[place])
         except BaseException:
-            self._put_back(keys, answers, missing)
+            for i in np.flatnonzero(~missing)[::-1]:
+                self._pending.setdefault(keys[i], []).append(answers[i].copy())
             raise
         return answers
 
@@ -217,11 +217,6 @@ class Transcript(Wrapper):
             if not recorded:
                 del self._pending[key]
         return fresh
-
-    def _put_back(self, keys: list[bytes], answers: FloatArray, missing: NDArray[np.bool_]) -> None:
-        """Keep the answers of a call that failed on its way, for when it is repeated."""
-        for i in np.flatnonzero(~missing)[::-1]:
-            self._pending.setdefault(keys[i], []).append(answers[i].copy())
 
     def _record(self, keys: list[bytes], rows: FloatArray, answers: FloatArray) -> None:
         alone, with_rows = self._kinds

@@ -23,7 +23,12 @@ class Selected(Wrapper):
 
     def __init__(self, inner: Oracle, output: int | Sequence[int]) -> None:
         super().__init__(inner)
-        self.indices = _output_indices(output, inner.outputs)
+        indices = list(output) if isinstance(output, Iterable) else [output]
+        if not indices or not all(_is_output_index(i, inner.outputs) for i in indices):
+            raise InvalidInput.about(
+                "output", got=output, expected=f"an index from 0 to {inner.outputs - 1}, or several"
+            )
+        self.indices = [int(i) for i in indices]
 
     @property
     def facts(self) -> Facts:
@@ -46,13 +51,6 @@ class Selected(Wrapper):
 
     def _keep(self, found: Explained) -> Explained:
         return Explained(found.values[:, self.indices], found.gradients[:, self.indices])
-
-
-def _output_indices(output: int | Sequence[int], outputs: int) -> list[int]:
-    indices = list(output) if isinstance(output, Iterable) else [output]
-    if not indices or not all(_is_output_index(i, outputs) for i in indices):
-        raise InvalidInput.about("output", got=output, expected=f"an index from 0 to {outputs - 1}, or several")
-    return [int(i) for i in indices]
 
 
 def _is_output_index(i: object, outputs: int) -> bool:

@@ -147,7 +147,19 @@ def get_neurons(ask: Ask, constants: theory.Constants, grid: Grid, tol: float, r
     gradients = get_gradient(ask, x, grid.alpha, rng)
     biases = get_bias(ask, lines, line, intervals)
     equal = _Equal.up_to(tol, grid, constants.d)
-    pieces = _linear_pieces(gradients, biases, equal, constants.k)
+    # One interval for each (∇, b) there is: k + 1 linear pieces and k intervals with a kink, at most.
+    left, pieces = np.arange(len(biases)), list[int]()
+    while len(left):
+        first = int(left[0])
+        same = np.linalg.norm(gradients[left] - gradients[first], axis=1) <= equal.gradient
+        left = left[~(same & (np.abs(biases[left] - biases[first]) <= equal.bias))]
+        pieces.append(first)
+        if len(pieces) > 2 * constants.k + 1:
+            raise InvalidInput.about(
+                "constants.k, tol", got=f"more than {2 * constants.k + 1} different intervals on the line",
+                expected=f"at most that many for {constants.k} neurons",
+                fix="Give a larger k, or tol above the target's noise.",
+            )  # fmt: skip
     return _piece_differences(lines.origins[0], gradients[pieces], biases[pieces], equal, constants)
 
 
@@ -161,22 +173,6 @@ class _Equal:
     @classmethod
     def up_to(cls, tol: float, grid: Grid, d: int) -> _Equal:
         return cls(4 * tol / grid.alpha * math.sqrt(d), 2 * tol * (1 + 2 * grid.tau / grid.r))
-
-
-def _linear_pieces(gradients: FloatArray, biases: FloatArray, equal: _Equal, k: int) -> list[int]:
-    """One interval for each (∇, b) there is: k + 1 linear pieces and k intervals with a kink, at most."""
-    left, kept = np.arange(len(biases)), list[int]()
-    while len(left):
-        first = int(left[0])
-        same = np.linalg.norm(gradients[left] - gradients[first], axis=1) <= equal.gradient
-        left = left[~(same & (np.abs(biases[left] - biases[first]) <= equal.bias))]
-        kept.append(first)
-        if len(kept) > 2 * k + 1:
-            raise InvalidInput.about(
-                "constants.k, tol", got=f"more than {2 * k + 1} different intervals on the line",
-                expected=f"at most that many for {k} neurons", fix="Give a larger k, or tol above the target's noise.",
-            )  # fmt: skip
-    return kept
 
 
 def _piece_differences(
@@ -201,22 +197,21 @@ def learn_from_queries(
 
     Cost: d + 4 rows an interval and one a sample.
     """
-    _check_samples(samples, constants)
-    neurons = get_neurons(ask, constants, grid, tol, rng)
-    x = _truncated_gaussian(samples, constants.d, theory.radius(constants), rng)
-    z = np.hstack([neurons(x), x, np.ones((samples, 1))])  # Definition 4.12
-    largest = float(theory.norm_bound(constants, len(neurons)))
-    v = bounded_least_squares(z, ask(x)[:, 0], largest)
-    outputs, w, b = np.split(v, [len(neurons), len(v) - 1])
-    return ReLUNetwork([neurons.w, outputs[None]], [-neurons.b, b], w[None])
-
-
-def _check_samples(samples: int, constants: theory.Constants) -> None:
     unknowns = 2 * constants.k * (2 * constants.k + 1) + constants.d + 1
     if samples < unknowns:
         raise InvalidInput.about(
             "samples", got=samples, expected=f"at least {unknowns}, one for each unknown there may be"
         )
+    neurons = get_neurons(ask, constants, grid, tol, rng)
+    radius = theory.radius(constants)
+    x = rng.standard_normal((samples, constants.d))
+    while (long := np.linalg.norm(x, axis=1) > radius).any():
+        x[long] = rng.standard_normal((int(long.sum()), constants.d))
+    z = np.hstack([neurons(x), x, np.ones((samples, 1))])  # Definition 4.12
+    largest = float(theory.norm_bound(constants, len(neurons)))
+    v = bounded_least_squares(z, ask(x)[:, 0], largest)
+    outputs, w, b = np.split(v, [len(neurons), len(v) - 1])
+    return ReLUNetwork([neurons.w, outputs[None]], [-neurons.b, b], w[None])
 
 
 def spent(constants: theory.Constants, grid: Grid, samples: int, features: int) -> dict[str, float]:
@@ -228,14 +223,6 @@ def spent(constants: theory.Constants, grid: Grid, samples: int, features: int) 
         "radius": theory.radius(constants), "norm_bound": float(theory.norm_bound(constants, features)),
         "samples": samples, "queries": search + samples,
     }  # fmt: skip
-
-
-def _truncated_gaussian(n: int, d: int, radius: float, rng: np.random.Generator) -> FloatArray:
-    """The inputs of 𝒟: Gaussian rows, drawn again while they are longer than M."""
-    x = rng.standard_normal((n, d))
-    while (long := np.linalg.norm(x, axis=1) > radius).any():
-        x[long] = rng.standard_normal((int(long.sum()), d))
-    return x
 
 
 def bounded_least_squares(z: FloatArray, y: FloatArray, largest: float) -> FloatArray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from reluctant._optional import require
 from reluctant.audit.facts import Linearity
-from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
+from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayerImages, LinePicture, PlanePicture, StageRows
 from reluctant.defenses.defense import defense_kind
 from reluctant.numerics import FloatArray
 from reluctant.report.numbers import count, percent, size, superscript
@@ -60,7 +60,10 @@ def figure_svg(figure: Any) -> str:
         figure.savefig(buffer, format="svg", transparent=True, metadata=NO_METADATA)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].replace("#000000", "currentColor")
-    return DRAWN.sub(lambda found: LONG.sub(r"\1", found[0]), _own_names(svg))
+    used = set(USED.findall(svg))
+    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    svg = NAMED.sub(lambda found: f' id="{own}-{found[1]}"' if found[1] in used else "", svg)
+    return DRAWN.sub(lambda found: LONG.sub(r"\1", found[0]), re.sub(r'(url\(#|href="#)', rf"\g<1>{own}-", svg))
 
 
 def figure_markup(figure: Any) -> Any:
@@ -93,14 +96,6 @@ def plain(text: Any) -> str:
 def _power_of_ten(value: float, _: Any = None) -> str:
     exponent = round(log10(value)) if value > 0 else 0
     return {0: "1", 1: "10", 2: "100", 3: "1,000"}.get(exponent, f"10{superscript(exponent)}")
-
-
-def _own_names(svg: str) -> str:
-    """Names that are used become the picture's own; the others go."""
-    used = set(USED.findall(svg))
-    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
-    svg = NAMED.sub(lambda found: f' id="{own}-{found[1]}"' if found[1] in used else "", svg)
-    return re.sub(r'(url\(#|href="#)', rf"\g<1>{own}-", svg)
 
 
 @dataclass(frozen=True)
@@ -153,7 +148,7 @@ WEIGHTS = "coolwarm"  # grey where a weight is zero
 ACROSS = 8  # images in a row, at most
 
 
-def draw_first_layer(layer: FirstLayer | None) -> Drawing | None:
+def draw_first_layer(layer: FirstLayerImages | None) -> Drawing | None:
     """Images as one mosaic, each on a scale of its own."""
     if layer is None or not layer.images:
         return None
@@ -180,6 +175,7 @@ def _mosaic(images: FloatArray) -> FloatArray:
 
 
 FLIP_SHAPE = (HALF[0], 1.95)
+LONGEST_TITLE = 22  # characters
 
 
 def draw_flip(
@@ -201,13 +197,9 @@ def draw_flip(
     )
     for axes, (image, title, colours) in zip(figure.subplots(1, 3), parts, strict=True):
         axes.imshow(image, interpolation="none", **colours)
-        axes.set_title(plain(_short_title(title)), fontsize=9)
+        axes.set_title(plain(title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1] + "…"), fontsize=9)
         axes.set_axis_off()
     return Drawing.of(figure, f"Three images: the input, read as {names[0]}; the change; the flipped, as {names[1]}.")
-
-
-def _short_title(title: str, most: int = 22) -> str:
-    return title if len(title) <= most else title[: most - 1] + "…"
 
 
 CREASE_MARK = 0.04  # height of the mark of a crease, of the picture
@@ -290,10 +282,14 @@ def draw_plane(part: PlanePicture | None, labels: bool = False) -> Drawing | Non
     (left, bottom), (right, top) = part.low, part.high
     figure = new_figure(PLANE_SHAPE)
     axes = figure.add_subplot()
-    shown, colours = (values, _label_colours(values)) if labels else (_finer(values), {"cmap": VALUE_COLOURS})
+    shown, style = (values, _label_colours(values)) if labels else (_finer(values), {"cmap": VALUE_COLOURS})
     extent = (left, right, bottom, top)
-    seen = axes.imshow(shown, origin="lower", extent=extent, interpolation="none", aspect="equal", **colours)
-    _draw_creases(axes, part)
+    seen = axes.imshow(shown, origin="lower", extent=extent, interpolation="none", aspect="equal", **style)
+    from matplotlib.collections import LineCollection
+
+    lines = [np.array(each, dtype=float) for each in part.creases]
+    colours = [FIRST_LAYER if layer == 1 else DEEPER_LAYERS for layer in part.layers]
+    axes.add_collection(LineCollection(lines, colors=colours, linewidths=0.9, alpha=0.8))
     axes.set(xlim=(left, right), ylim=(bottom, top), xlabel="first direction", ylabel="second direction")
     name = "label" if labels else "largest answer" if part.classes else "answer"
     bar = figure.colorbar(seen, ax=axes, shrink=0.85, label=name)
@@ -304,14 +300,6 @@ def draw_plane(part: PlanePicture | None, labels: bool = False) -> Drawing | Non
     creases = len(part.creases)
     marks = f", crossed by {creases} creases of the copy" if creases else ""
     return Drawing.of(figure, f"Heat map of the target's {name} on a plane through input space{marks}.")
-
-
-def _draw_creases(axes: Any, part: PlanePicture) -> None:
-    from matplotlib.collections import LineCollection
-
-    lines = [np.array(each, dtype=float) for each in part.creases]
-    colours = [FIRST_LAYER if layer == 1 else DEEPER_LAYERS for layer in part.layers]
-    axes.add_collection(LineCollection(lines, colors=colours, linewidths=0.9, alpha=0.8))
 
 
 def _label_colours(labels: FloatArray) -> dict[str, Any]:

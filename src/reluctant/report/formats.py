@@ -69,25 +69,19 @@ def report(
     Returns the path.
     """
     file = Path(path)
-    chosen = ReportFormat.of(file) if format is None else _known_format(format)
-    text = _from_file(audit, chosen) if isinstance(audit, str | Path) else WRITERS[chosen](_record_of(audit))
+    if format is not None and format not in set(ReportFormat):
+        raise InvalidInput.about("format", got=f"'{format}'", expected="one of " + ", ".join(ReportFormat))
+    chosen = ReportFormat.of(file) if format is None else ReportFormat(format)
+    if isinstance(audit, str | Path):
+        text = _from_file(audit, chosen)
+    elif isinstance(audit, Mapping):
+        text = WRITERS[chosen](AuditRecord.from_dict(audit))
+    else:
+        text = WRITERS[chosen](audit if isinstance(audit, AuditRecord) else audit.record)
     if not file.parent.is_dir():
         raise InvalidInput.about("path", got=f"'{path}'", expected="a file in an existing folder")
     write_text(file, text)
     return file
-
-
-def _known_format(name: str) -> ReportFormat:
-    try:
-        return ReportFormat(name)
-    except ValueError as error:
-        raise InvalidInput.about("format", got=f"'{name}'", expected="one of " + ", ".join(ReportFormat)) from error
-
-
-def _record_of(audit: HasRecord | AuditRecord | Mapping[str, Any]) -> AuditRecord:
-    if isinstance(audit, Mapping):
-        return AuditRecord.from_dict(audit)
-    return audit if isinstance(audit, AuditRecord) else audit.record
 
 
 def _from_file(path: str | Path, format: ReportFormat) -> str:

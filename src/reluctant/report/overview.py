@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 from reluctant.audit.facts import CopyMethod, ErrorKind, State, VerificationFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
@@ -398,14 +399,9 @@ def _untried(record: AuditRecord, leak: LeakKind, steps: tuple[str, ...]) -> str
 
 def three_figures(record: AuditRecord) -> list[Figure]:
     """The three that say most about this target; there are always three."""
-    return [figure for _, figure in zip(range(SHOWN), _figures(record), strict=False)]
-
-
-def _figures(record: AuditRecord) -> Iterator[Figure]:
-    for make in (_copied, _part, _trained, _queries, _cheapest, _span, _flip, _answer, _steps, _time):
-        figure = make(record)
-        if figure is not None:
-            yield figure
+    makers = (_copied, _part, _trained, _queries, _cheapest, _span, _flip, _answer, _steps, _time)
+    made = (make(record) for make in makers)
+    return list(islice((figure for figure in made if figure is not None), SHOWN))
 
 
 def _copied(record: AuditRecord) -> Figure | None:

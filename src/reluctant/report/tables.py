@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.audit.facts import Bounds, CopyMethod, ErrorKind, InterfaceFacts, RangeFacts, Recovered, State, Truth
+from reluctant.audit.facts import Bounds, CopyMethod, ErrorKind, InterfaceFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
+from reluctant.estimation import Range
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.text import (
@@ -159,7 +160,7 @@ def _beyond_measured(beyond: Mapping[str, float]) -> str:
     return f" Extrapolated: it has {listed(times)} of any measured network." if times else ""
 
 
-def _between(value: RangeFacts, written: Callable[[float], str]) -> str:
+def _between(value: Range, written: Callable[[float], str]) -> str:
     return f"{written(value.expected)} ({written(value.low)} to {written(value.high)})"
 
 

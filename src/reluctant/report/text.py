@@ -196,7 +196,16 @@ def error_phrase(error: CopyError) -> str:
     if error.kind is ErrorKind.DIGITS:
         return f"agrees with the target to {error.digits} digits{_seen(error)}"
     if error.kind is ErrorKind.HELD_OUT:
-        return _held_out_phrase(error)
+        inputs = f"{count(error.inputs)} inputs new to it"
+        same = "" if error.agreement is None else (
+            f"gives the same label for {percent(error.agreement)} of {inputs} "
+            f"(the commonest label alone: {percent(error.commonest)})"
+        )  # fmt: skip
+        if error.typical is None:
+            return same
+        below = "below " if error.is_bound else ""
+        off = f"has an error of {below}{size(error.typical)} of the answers' deviation, root mean square"
+        return f"{off}, and {same}" if same else f"{off}, at {inputs}"
     if error.kind is ErrorKind.RMS:
         return f"has an error of {size(error.typical)} of the output's deviation, root mean square"
     if error.kind is ErrorKind.BOUNDARY:
@@ -211,19 +220,6 @@ def _seen(error: CopyError) -> str:
     inside = f" in {error.inside.describe()}" if error.inside else ""
     largest = f"{size(error.largest)} of the output's deviation{inside}"
     return f" (largest error seen {largest}, at {count(error.inputs)} inputs)"
-
-
-def _held_out_phrase(error: CopyError) -> str:
-    inputs = f"{count(error.inputs)} inputs new to it"
-    same = "" if error.agreement is None else (
-        f"gives the same label for {percent(error.agreement)} of {inputs} "
-        f"(the commonest label alone: {percent(error.commonest)})"
-    )  # fmt: skip
-    if error.typical is None:
-        return same
-    below = "below " if error.is_bound else ""
-    off = f"has an error of {below}{size(error.typical)} of the answers' deviation, root mean square"
-    return f"{off}, and {same}" if same else f"{off}, at {inputs}"
 
 
 def held_out_error(measured: HeldOut) -> CopyError:
@@ -319,22 +315,17 @@ def flip_sentence(record: AuditRecord) -> str:
         step = record.step("flip")
         return "" if step is None else step_sentence(step)
     if not flip.ok:
-        return _not_flipped(flip)
+        ended = [said(Diagnosis(each.outcome)) for each in flip.tries]
+        alike = dict.fromkeys(ended)
+        if len(alike) <= 1:
+            return ended[0] if ended else sentence(flip.diagnosis)
+        return " ".join(f"{count(ended.count(text))} of {count(len(ended))} inputs: {text}" for text in alike)
     flipped = [each for each in flip.tries if each.ok]
     text = f"One gradient step flips {count(len(flipped))} of {count(len(flip.tries))} inputs tried"
     most = max(each.queries for each in flipped)
     before = f", which took {several(flip.queries_before, 'query')}" if flip.queries_before else ""
     cost = f"The gradient comes from {BY[flip.by]}{before}; each input then took up to {count(most)} more."
     return " ".join(filter(None, [f"{text}{_flip_sizes(record, flip)}.", cost, _beside_random(record, flip)]))
-
-
-def _not_flipped(flip: FlipFacts) -> str:
-    """How the tries ended, those that ended alike together."""
-    ended = [said(Diagnosis(each.outcome)) for each in flip.tries]
-    alike = dict.fromkeys(ended)
-    if len(alike) <= 1:
-        return ended[0] if ended else sentence(flip.diagnosis)
-    return " ".join(f"{count(ended.count(text))} of {count(len(ended))} inputs: {text}" for text in alike)
 
 
 def _flip_sizes(record: AuditRecord, flip: FlipFacts) -> str:

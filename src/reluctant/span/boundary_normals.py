@@ -357,7 +357,7 @@ def refine_from_labels(field: LabelField, frame: NormalFrame) -> RefinedSpan:
     error, stalls = first_error, 0
     move = max(MOVE, float(np.sqrt(field.resolution * np.sqrt(field.dim) / field.scale))) * field.scale
     bits = float(np.log2(field.scale / move))
-    floor = frame.condition * _floor(field)
+    floor = frame.condition * (field.resolution / (LONGEST * field.scale if field.domain.is_space else field.scale))
     while len(corrections) < most_stages and stalls < most_stalls:
         step = float(np.clip(move / error, move, LONGEST * field.scale))
         stage = _stage(field, frame, step, bits, error)
@@ -370,11 +370,6 @@ def refine_from_labels(field: LabelField, frame: NormalFrame) -> RefinedSpan:
         if min(correction, error) <= close * floor:
             break
     return RefinedSpan(frame.basis, tuple(corrections), max(error, floor), frame.condition, len(corrections) > 1)
-
-
-def _floor(field: LabelField) -> float:
-    """What the last stage cannot correct, for normals of condition one."""
-    return field.resolution / (LONGEST * field.scale if field.domain.is_space else field.scale)
 
 
 def _stage(

@@ -52,14 +52,10 @@ def central_slopes(ground: Ground, points: FloatArray, directions: FloatArray | 
     """Slopes along unit directions (k, d), None for the coordinates. Cost: 2k + 1 rows a point, more beside creases."""
     parts = [
         _batch_slopes(ground, points[some], directions, step)
-        for some in _point_batches(ground, len(points), directions)
+        for some in row_batches(len(points), 2 * (ground.dim if directions is None else len(directions)), ground.dim)
     ]
     arrays = zip(*((part.points, part.value, part.slope, part.sd, part.bent, part.good) for part in parts), strict=True)
     return CentralSlopes(*(np.concatenate(array) for array in arrays))
-
-
-def _point_batches(ground: Ground, n: int, directions: FloatArray | None) -> list[slice]:
-    return row_batches(n, 2 * (ground.dim if directions is None else len(directions)), ground.dim)
 
 
 def _batch_slopes(ground: Ground, points: FloatArray, directions: FloatArray | None, step: float) -> CentralSlopes:
@@ -98,11 +94,8 @@ def _differences(
     return bent, (ahead - behind) / (2 * np.linalg.norm(moves, axis=1, keepdims=True))
 
 
-GRADIENTS_EACH, MOST_GRADIENTS_EACH, CLEAR_MARGIN = (
-    1.8,
-    2.8,
-    0.2,
-)  # gradients for each direction, and if the rank's margin is no better than this
+# Gradients for each direction; and if the rank's margin is no better than this.
+GRADIENTS_EACH, MOST_GRADIENTS_EACH, CLEAR_MARGIN = 1.8, 2.8, 0.2
 SPARE_GRADIENTS = 16  # and so many besides
 NOISE_EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
 WEAK_PART = 0.1  # of the weakest direction: what long steps may show outside the span
@@ -138,7 +131,13 @@ def oversampled_span(
     _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
     rank = _clear_rank(sizes, sample)
     weakest, margin = float(sizes[rank - 1]) if rank else np.inf, _rank_margin(sizes, rank, sample)
-    which = _most_telling(sample, directions[:rank])
+    basis = directions[:rank]
+    enough, outputs = int(GRADIENTS_EACH * len(basis)) + SPARE_GRADIENTS, len(sample.rows) // len(sample.points)
+    left, which = np.arange(len(sample.rows)), np.empty(0, dtype=np.intp)
+    while len(which) < min(enough, len(sample.points)) and len(basis):
+        order = qr((sample.rows[left] @ basis.T).T, mode="r", pivoting=True)[1][: len(basis)]
+        which = np.unique(np.concatenate([which, left[order] // outputs]))
+        left = np.delete(left, order)
     kept = weakest / (size * float(np.sqrt(len(sample.rows)))) if rank else np.inf
     start = FoundSpan(
         directions[:rank], sample.points[which], sample.values[which], np.full(len(which), sample.step / shorter_along),
@@ -151,17 +150,6 @@ def oversampled_span(
         if 0 < rank < seen.ground.dim
         else start
     )
-
-
-def _most_telling(sample: _GradientSample, basis: FloatArray) -> NDArray[np.intp]:
-    """Points for the stages: if there are more than enough, those whose gradients fix the directions best."""
-    enough, outputs = int(GRADIENTS_EACH * len(basis)) + SPARE_GRADIENTS, len(sample.rows) // len(sample.points)
-    left, chosen = np.arange(len(sample.rows)), np.empty(0, dtype=np.intp)
-    while len(chosen) < min(enough, len(sample.points)) and len(basis):
-        order = qr((sample.rows[left] @ basis.T).T, mode="r", pivoting=True)[1][: len(basis)]
-        chosen = np.unique(np.concatenate([chosen, left[order] // outputs]))
-        left = np.delete(left, order)
-    return chosen
 
 
 def _sampled_gradients(
@@ -178,7 +166,11 @@ def _sampled_gradients(
         found = central_slopes(seen.ground, queue.draw(gradient_batch)[0], None, step)
         parts.append(found)
         step *= _change_of_step(float(np.median(found.bent)))
-        sample = _sample_of(parts, step)
+        rows = np.concatenate([part.slope[part.good].reshape(-1, part.slope.shape[2]) for part in parts])
+        sd = float(np.sqrt(np.mean([np.mean(part.sd**2) for part in parts])))
+        points = np.concatenate([part.points[part.good] for part in parts])
+        values = np.concatenate([part.value[part.good] for part in parts])
+        sample = _without_outliers(_GradientSample(points, values, rows, sd, step))
         if len(sample.rows) < max(least, 1):
             continue
         _, sizes, directions = np.linalg.svd(sample.rows, full_matrices=False)
@@ -220,14 +212,6 @@ def _change_of_step(bent: float) -> float:
     if bent > bent_share[1]:
         return 1 / step_factor
     return step_factor if bent < bent_share[0] else 1.0
-
-
-def _sample_of(parts: list[CentralSlopes], step: float) -> _GradientSample:
-    rows = np.concatenate([part.slope[part.good].reshape(-1, part.slope.shape[2]) for part in parts])
-    sd = float(np.sqrt(np.mean([np.mean(part.sd**2) for part in parts])))
-    points = np.concatenate([part.points[part.good] for part in parts])
-    values = np.concatenate([part.value[part.good] for part in parts])
-    return _without_outliers(_GradientSample(points, values, rows, sd, step))
 
 
 def _without_outliers(sample: _GradientSample) -> _GradientSample:

@@ -212,15 +212,10 @@ class Complement:
         """Take orthonormal directions (q, d - k), in coordinates of the complement, out of it."""
         directions = directions.copy()
         for i in range(len(directions)):
-            mirror = _mirror_to_first(directions[i])
+            normal = directions[i].copy()
+            normal[0] += 1.0 if normal[0] >= 0 else -1.0
+            mirror = np.asarray(normal / np.linalg.norm(normal))
             self.rows -= np.outer(2 * mirror, mirror @ self.rows)
             directions -= np.outer(directions @ mirror, 2 * mirror)
             self._taken.append(self.rows[0].copy())
             self.rows, directions = self.rows[1:], directions[:, 1:]
-
-
-def _mirror_to_first(direction: FloatArray) -> FloatArray:
-    """Unit normal of the mirror that sends a unit vector to plus or minus the first coordinate."""
-    normal = direction.copy()
-    normal[0] += 1.0 if normal[0] >= 0 else -1.0
-    return np.asarray(normal / np.linalg.norm(normal))

@@ -16,7 +16,7 @@ from reluctant.interface.diagnoses import FAR_ENOUGH
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import are_labels, ask
 from reluctant.interface.reach import FEW_ROWS, answered_box, likely_link, probability_format
-from reluctant.numerics import FloatArray, as_generator
+from reluctant.numerics import as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.links import AnswerLink
@@ -46,14 +46,10 @@ def _looked(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
         if inside is None:
             raise
         return inside
-    limited = oracle.facts.domain.is_space and _answers_near_alone(found["served"])
-    return (_check_inside(oracle, known, seed) if limited else None) or found
-
-
-def _answers_near_alone(served: Interface) -> bool:
-    """True if no method could look far enough."""
+    served: Interface = found["served"]
     near = served.largest_scale is not None and served.largest_scale < FAR_ENOUGH
-    return near or served.refusal is Outcome.NON_FINITE
+    limited = oracle.facts.domain.is_space and (near or served.refusal is Outcome.NON_FINITE)
+    return (_check_inside(oracle, known, seed) if limited else None) or found
 
 
 def _check_inside(oracle: Counting, known: Findings, seed: int) -> dict[str, Any] | None:
@@ -80,20 +76,16 @@ def _check(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
     """
     served = check_health(oracle, rng=seed)
     if served.class_columns and known.given.output is None and not known.linked:
-        return _check_rest(oracle, known, served.class_columns, seed)
+        without = served.class_columns
+        kept = [k for k in range(oracle.outputs) if k not in without]
+        found = _check(seen(oracle, "identity", None, without=without), known, seed)
+        return found | {"without": tuple(sorted([*without, *(kept[k] for k in found.get("without", ()))]))}
     written = probability_format(served)
     if written is None or not (served.are_probabilities or known.linked):
         return _read(oracle, known, served, seed)
     plain = seen(oracle, "identity", None, written=written)
     found = _read(plain, known, check_health(plain, rng=seed), seed)
     return found | {"written": written}
-
-
-def _check_rest(oracle: Counting, known: Findings, without: tuple[int, ...], seed: int) -> dict[str, Any]:
-    """The check without these outputs, and those that are found among the others then."""
-    kept = [k for k in range(oracle.outputs) if k not in without]
-    found = _check(seen(oracle, "identity", None, without=without), known, seed)
-    return found | {"without": tuple(sorted([*without, *(kept[k] for k in found.get("without", ()))]))}
 
 
 def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> dict[str, Any]:
@@ -104,18 +96,13 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> di
         health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
         return {"served": served, "health": health, "noisy": noisy}
     link = likely_link(oracle, served, as_generator(seed))
-    behind = None if link is None else _behind(oracle, link, seed, noisy)
+    try:
+        behind = None if link is None else check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
+    except ReluctantError:
+        behind = None  # these values cannot be read
     if behind is None or behind.refusal is not None:
         return {"served": served, "health": served, "looked_behind": behind is not None}
     return {"served": served, "health": behind, "link": link, "noisy": noisy}
-
-
-def _behind(oracle: Counting, link: AnswerLink, seed: int, noisy: bool) -> Interface | None:
-    """Interface of the values behind probabilities, None where they cannot be read."""
-    try:
-        return check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
-    except ReluctantError:
-        return None
 
 
 def _are_noisy_probabilities(oracle: Counting, known: Findings, served: Interface, seed: int) -> bool:
@@ -141,20 +128,15 @@ def _with_rare_labels(oracle: Counting, known: Findings, found: Mapping[str, Any
         return dict(found)
     written, given = found.get("written"), found.get("given", known.given)
     inside = seen(oracle, "identity", None, found.get("reach"), written=written, without=found.get("without", ()))
-    answers = _of_honest_inputs(inside, given.inputs, seed)
+    few = inside.facts.domain.sample(as_generator(seed), FEW_ROWS, inside.dim)
+    try:
+        answers = ask(inside, np.concatenate([few, given.inputs]))
+    except (BudgetExhausted, TargetError):
+        return dict(found)
     if not are_labels(answers) or np.ptp(answers, axis=0).max() == 0:
         return dict(found)
     rare = replace(served, shape=Shape.PIECEWISE_CONSTANT)
     return {**found, "served": rare, "health": rare}
-
-
-def _of_honest_inputs(oracle: Counting, inputs: FloatArray, seed: int) -> FloatArray:
-    """Answers (n, m), none where the budget does not reach, or the target does not answer them."""
-    few = oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim)
-    try:
-        return ask(oracle, np.concatenate([few, inputs]))
-    except (BudgetExhausted, TargetError):
-        return np.empty((0, oracle.outputs))
 
 
 # ---- span
@@ -181,7 +163,8 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
 def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """From values; from labels where these do not give it. Trees have too many splits for more than a few rows."""
     if known.health is not None and known.health.trees:
-        oracle = Limit(TREE_ROWS, refusal=_too_many_splits).of(oracle)
+        open_ = Skip("splits-of-trees", settles=False, rows=TREE_ROWS)  # which inputs they split is open
+        oracle = Limit(TREE_ROWS, refusal=lambda wanted, most: open_).of(oracle)
     labels = span_from_labels(known, oracle.outputs)
     if not labels and (known.health is None or values_refusal(known.health) is not None):
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="directions")
@@ -189,10 +172,6 @@ def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
     few = known.health is not None and known.health.number_format != "float64"
     threshold = _middle(oracle, known, seed) if labels else None
     return {"span": recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)}
-
-
-def _too_many_splits(wanted: int, most: float) -> Skip:
-    return Skip("splits-of-trees", settles=False, rows=int(most))  # which inputs they split is open
 
 
 def _middle(oracle: Counting, known: Findings, seed: int) -> float | None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.audit.budget import TRAINING, needed_rows
-from reluctant.audit.copies import finite
-from reluctant.audit.facts import Truth
+from reluctant.audit.facts import Truth, finite
 from reluctant.audit.findings import Findings, Skip, skip_where
 from reluctant.errors import ReluctantError
 from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
@@ -64,7 +63,7 @@ def _fitted_to_decimals(oracle: Counting, known: Findings, seed: int) -> Result 
         return None
     if served.decimals < FITTED_DECIMALS or not served.deterministic:
         return None
-    read = Counting(Linked(oracle.inner, "softmax"), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
+    read = oracle.around(Linked(oracle.inner, "softmax"))
     found = extract(read, rng=seed)
     return replace(found, evidence={**found.evidence, OWN_LINK: "softmax"}) if found.ok else None
 
@@ -77,9 +76,15 @@ def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
     """
     if span is None or not span.ok or network.depth < 2:
         return None
-    if Measured.of(span).from_labels and span.rank > _most_directions(network):
+    skips = [w for (source, _), w in network.skips.items() if source == 0]
+    most = int(np.linalg.matrix_rank(np.concatenate([network.weights[0], *skips])))
+    if Measured.of(span).from_labels and span.rank > most:
         return replace(span, outcome=Outcome.RANK_UNCLEAR)
-    outside = _outside(network, span.basis)
+    rows = network.weights[0]
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    units = rows[sizes[:, 0] > 0] / sizes[sizes[:, 0] > 0]
+    outside = units - units @ span.basis.T @ span.basis
+    outside = outside[np.linalg.norm(outside, axis=1) > CLEARLY]
     if not len(outside):
         return None
     more = Subspace.spanned_by(outside, tol=CLEARLY)
@@ -88,21 +93,6 @@ def with_directions_of(network: ReLUNetwork, span: Span | None) -> Span | None:
     angle = 0.0 if outcome is Outcome.FULL_RANK else float("nan")  # of the others' accuracy the copy says nothing
     evidence = {**span.evidence, COPY_DIRECTIONS: more.rank}
     return replace(span, outcome=outcome, subspace=both, angle=angle, evidence=evidence)
-
-
-def _most_directions(network: ReLUNetwork) -> int:
-    """Directions that a network of this shape can look at, whatever the errors of its weights."""
-    skips = [w for (source, _), w in network.skips.items() if source == 0]
-    return int(np.linalg.matrix_rank(np.concatenate([network.weights[0], *skips])))
-
-
-def _outside(network: ReLUNetwork, basis: FloatArray) -> FloatArray:
-    """Unit rows of the first layer, less what lies in the span, where that leaves enough of them."""
-    rows = network.weights[0]
-    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
-    units = rows[sizes[:, 0] > 0] / sizes[sizes[:, 0] > 0]
-    left = units - units @ basis.T @ basis
-    return left[np.linalg.norm(left, axis=1) > CLEARLY]
 
 
 def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
@@ -114,11 +104,9 @@ def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     if known.refusal is not None:
         skip_where(known, known.refusal, missing="creases")
     if not oracle.facts.domain.is_space:
-        place = oracle.facts.domain.describe()
-        raise Skip("bounded-domain", domain=place)
+        raise Skip("bounded-domain", domain=oracle.facts.domain.describe())
     if known.reach is not None:
-        place = known.reach.describe()
-        raise Skip("bounded-reach", domain=place)
+        raise Skip("bounded-reach", domain=known.reach.describe())
     if known.clipped is not None:
         raise Skip("clipped-inputs", settles=False)
     layers = None if known.extraction is None else Measured.of(known.extraction).layers
@@ -191,79 +179,47 @@ def _student_as_seen(result: Result, known: Findings) -> Result:
 
 def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """The recovered network beside the weights in the file. No queries."""
-    found, units = _best_network(known), known.given.units
+    parts = [run.network for run in (known.extraction, known.learning) if run is not None]
+    found = next((network for network in (known.network, *parts) if network is not None), None)
+    units, output = known.given.units, known.given.output
     if known.given.file is None:
         raise Skip("not-a-file")
     if found is None:
         raise Skip("no-network")
     try:
         whole = ReLUNetwork.load(known.given.file)
-        true = _as_seen(whole if units is None else units.reduced_network(whole), known, oracle)
+        true = whole if units is None else units.reduced_network(whole)  # as the interface shows it
+        true = true.log_ratios() if oracle.facts.reference and true.outputs == oracle.outputs + 1 else true
+        true = true if output is None else true.with_outputs(lambda rows: rows[[output]])
     except ReluctantError as error:
         raise Skip("unreadable-file", error=error.slug, message=str(error)) from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):
         raise Skip("file-differs")
-    if known.of_labels:  # its values have a scale of their own
+    aligned = None if known.of_labels else compare(found, true, rng=seed)  # values of labels have a scale of their own
+    layers = () if aligned is None else aligned.neuron_errors
+    if layers:
+        near, neurons = sum(int((errors <= FOUND).sum()) for errors in layers), sum(map(len, layers))
+    else:
         near, neurons = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0
-        compared: dict[str, Any] = {"neurons_found": near, "neurons": neurons, "all_layers": False}
-        compared |= {"largest_error": None, "largest_weight_error": None}
-    else:
-        compared = _beside(found, true, seed, whole=known.copy is not None)
-    return {"truth": Truth(known.given.file.name, tuple(whole.widths), whole.parameters, **compared)}
-
-
-def _best_network(known: Findings) -> ReLUNetwork | None:
-    """The copy, or the part that there is."""
-    parts = [run.network for run in (known.extraction, known.learning) if run is not None]
-    return next((network for network in (known.network, *parts) if network is not None), None)
-
-
-def _as_seen(true: ReLUNetwork, known: Findings, oracle: Counting) -> ReLUNetwork:
-    """The true network as the interface shows it: log-ratios behind a softmax, one output of many."""
-    if oracle.facts.reference and true.outputs == oracle.outputs + 1:
-        true = true.log_ratios()
-    k = known.given.output
-    if k is None:
-        return true
-    return true.with_outputs(lambda rows: rows[[k]])
-
-
-def _beside(found: ReLUNetwork, true: ReLUNetwork, seed: int, *, whole: bool) -> dict[str, Any]:
-    """Neurons and weights compared; a part gives no answers to compare."""
-    aligned = compare(found, true, rng=seed)
-    all_layers = bool(aligned.neuron_errors)
-    if all_layers:
-        near = sum(int((errors <= FOUND).sum()) for errors in aligned.neuron_errors)
-        of = sum(len(errors) for errors in aligned.neuron_errors)
-    else:
-        near, of = _first_layer_found(found, true), true.widths[1] if true.depth > 1 else 0
-    return {
-        "neurons_found": near,
-        "neurons": of,
-        "all_layers": all_layers,
-        "largest_error": finite(aligned.output_error) if whole else None,
-        "largest_weight_error": finite(aligned.parameter_error),
-    }
+    largest = None if aligned is None or known.copy is None else finite(aligned.output_error)  # a part gives no answers
+    weight_error = None if aligned is None else finite(aligned.parameter_error)
+    name, widths, parameters = known.given.file.name, tuple(whole.widths), whole.parameters
+    return {"truth": Truth(name, widths, parameters, near, neurons, bool(layers), largest, weight_error)}
 
 
 def _first_layer_found(found: ReLUNetwork, true: ReLUNetwork) -> int:
     """How many true first-layer creases the network has too, on whichever side its neurons are active."""
     if found.depth < 2 or true.depth < 2:
         return 0
-    mine, theirs = (_unit_rows(network) for network in (found, true))
-    if not len(mine) or not len(theirs):
-        return 0
-    distance = np.minimum(_distances(mine, theirs), _distances(-mine, theirs))
-    return int((distance.min(axis=0) <= FOUND).sum())
-
-
-def _unit_rows(network: ReLUNetwork) -> FloatArray:
-    normals, offsets = network.hyperplanes()
-    live = np.isfinite(normals).all(axis=1)
-    return np.column_stack([normals[live], np.arctan(offsets[live])])  # an angle: a far crease must not drown the rest
-
-
-def _distances(a: FloatArray, b: FloatArray) -> FloatArray:
     from scipy.spatial.distance import cdist
 
-    return np.asarray(cdist(a, b))
+    def unit_rows(network: ReLUNetwork) -> FloatArray:
+        normals, offsets = network.hyperplanes()
+        live = np.isfinite(normals).all(axis=1)
+        return np.column_stack([normals[live], np.arctan(offsets[live])])  # an angle: far creases must not drown others
+
+    mine, theirs = unit_rows(found), unit_rows(true)
+    if not len(mine) or not len(theirs):
+        return 0
+    distance = np.minimum(cdist(mine, theirs), cdist(-mine, theirs))
+    return int((distance.min(axis=0) <= FOUND).sum())

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, predicted_change
 from reluctant.audit.budget import ERROR_POINTS, FLIP_INPUTS, GRID, LINE_POINTS, SCALES
-from reluctant.audit.copies import finite
-from reluctant.audit.facts import GradientFrom, Linearity
+from reluctant.audit.facts import GradientFrom, Linearity, finite
 from reluctant.audit.findings import Findings, Skip, skip_where
-from reluctant.audit.record import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
+from reluctant.audit.record import ErrorHistogram, FirstLayerImages, LinePicture, PlanePicture
 from reluctant.errors import NoGradient
 from reluctant.geometry import Frame
 from reluctant.interface.noise import ask
@@ -63,7 +62,8 @@ def measure_linearity(oracle: Counting, known: Findings, seed: int) -> Mapping[s
             return {"linearity": _means([local_linearity(oracle, starts[0], rng=seed)], GradientFrom.QUERIES, None)}
         except NoGradient as error:
             raise Skip("flat-target") from error
-    found = [local_linearity(network, x, rng=seed) for x in starts[:FLIP_INPUTS] if _decided(network, x)]
+    sloped = [x for x in starts[:FLIP_INPUTS] if np.abs(network.gradients(x[None])).max() > 0]
+    found = [local_linearity(network, x, rng=seed) for x in sloped]
     if not found:
         raise Skip("flat-network")
     return {"linearity": _means(found, _copy_used(known), network.depth - 1)}
@@ -72,11 +72,6 @@ def measure_linearity(oracle: Counting, known: Findings, seed: int) -> Mapping[s
 def _skip_without_gradient(known: Findings) -> None:
     refused = (Outcome.CONSTANT, Outcome.NON_FINITE, Outcome.PIECEWISE_CONSTANT)
     skip_where(known, *refused, missing="gradient")
-
-
-def _decided(network: ReLUNetwork, x: FloatArray) -> bool:
-    """False where there is no gradient to compare with."""
-    return bool(np.abs(network.gradients(x[None])).max() > 0)
 
 
 def _means(found: list[LocalLinearity], by: GradientFrom, hidden: int | None) -> Linearity:
@@ -139,9 +134,8 @@ def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
         answers = ask(oracle, _inside(rows, oracle))
     finite = _finite_rows(answers)
     several = oracle.outputs > 1 or oracle.facts.reference
-    answers = np.clip(
-        answers, answers[finite].min(axis=0), answers[finite].max(axis=0)
-    )  # every place has a value to draw
+    low, high = answers[finite].min(axis=0), answers[finite].max(axis=0)
+    answers = np.clip(answers, low, high)  # every place has a value to draw
     scores = np.column_stack([np.zeros(len(answers)), answers]) if oracle.facts.reference else answers
     values = scores.max(axis=1) if several else answers[:, 0]
     creases = [] if known.network is None else polylines(section.restricted(known.network), size)
@@ -198,7 +192,7 @@ def _histogram(scale: float, found: FloatArray, true: FloatArray) -> ErrorHistog
     return ErrorHistogram(scale, edges, tuple(counts.tolist()), float(errors.max()), len(errors))
 
 
-def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> FirstLayer | None:
+def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> FirstLayerImages | None:
     """Unit weights of the first neurons as images, where inputs are images."""
     if network is None or network.depth < 2:
         return None
@@ -211,7 +205,7 @@ def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> F
     strength = np.linalg.norm(network.weights[1], axis=0) * np.linalg.norm(network.weights[0], axis=1)
     normals, strength = normals[live], strength[live]
     order = np.argsort(-strength, kind="stable")[:MOST_IMAGES]
-    return FirstLayer(height, width, tuple(rounded(normals[k], 3) for k in order), len(normals))
+    return FirstLayerImages(height, width, tuple(rounded(normals[k], 3) for k in order), len(normals))
 
 
 def _distinct(inputs: FloatArray, count: int) -> FloatArray:

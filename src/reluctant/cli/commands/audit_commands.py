@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -12,17 +13,17 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from reluctant.audit import LEAKS, STEPS, Audit, AuditChanges, not_opened
+from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
 from reluctant.audit import compare_audits as compare_records
-from reluctant.audit.auditor import check_rate
+from reluctant.audit.auditor import check_rate, own_file
 from reluctant.audit.budget import BUDGET, SECONDS
 from reluctant.audit.record import AuditRecord, LeakKind
 from reluctant.audit.verdict import NEEDS
 from reluctant.bundled import digits_card, digits_inputs, digits_model
 from reluctant.cli.advice import as_command
 from reluctant.cli.config import one_of
-from reluctant.cli.console import Stop, note, progress, say_error, show_waits, stoppable
+from reluctant.cli.console import note, progress, say_error, show_waits, stoppable
 from reluctant.cli.files import (
     check_network_path,
     check_record_path,
@@ -48,7 +49,6 @@ from reluctant.report.text import said, stop_sentence
 
 # What keeps a target from being opened: a report says so. Any other bad argument is a mistake at the keyboard.
 NOT_OPENED = (TargetError, UnknownTarget, UnsafeFile, UnsupportedModel, MissingDependency)
-FILES = (".onnx", ".npz")
 DEFAULTS = {"budget": BUDGET}  # where the audit has its own
 
 
@@ -121,16 +121,27 @@ class AuditOptions:
             raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
         if self.price is not None and not 0 <= self.price < inf:
             raise InvalidInput.about("--price", got=self.price, expected="a finite number, at least 0")
-        _check_needed(self.gates, self.skip or [])
+        skipped = self.skip or []
+        for leak in self.gates:
+            missing = [step for step in NEEDS[leak] if step in skipped]
+            if missing:
+                raise InvalidInput.about(
+                    "--skip", got=", ".join(missing), expected=f"none that decides --fail-on {leak}",
+                    fix="Leave out one of the two options.",
+                )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
         """As `audit` takes them."""
+        skipped = self.skip or []
+        unknown = [name for name in skipped if name not in STEPS]
+        if unknown:
+            raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
         return {
             "input_shape": _shape(self.input_shape),
             "classes": () if self.classes is None else tuple(name.strip() for name in self.classes.split(",")),
             "price": None if self.price is None else {"per thousand": self.price, "currency": self.currency},
             "seconds": self.seconds,
-            "steps": _left(self.skip or []),
+            "steps": [name for name in STEPS if name not in skipped],
         }
 
 
@@ -158,12 +169,22 @@ def audit(target: TargetArgument, wanted: AuditOptions, options: TargetOptions) 
     with stoppable() as stop, show_waits(options.quiet):
         repeat = command_line("audit", target, options, wanted, defaults=DEFAULTS)
         found = _run(target, options, repeat, wanted.settings())
-        written = _written_names(wanted.files, options)
+        names = {format: str(file) for format, file in wanted.files.items()}
+        record = names.get(ReportFormat.JSON) if options.json in (None, "-") else options.json
+        written = {"record": record, "page": names.get(ReportFormat.HTML)}
         found = replace(found, written=written, location=shown_target(target), gates=wanted.gated)
         stop.armed = False  # findings are written whatever happens
         _write(found, wanted, options)
-    _say_what_fails(found, wanted.gates, options)
-    return _status(found, wanted.gates, stop)
+    for why, leaks in (("Found", found.verdict.leaks), ("Not settled", found.verdict.unsettled)):
+        shut = [name for name in dict.fromkeys(wanted.gates) if name in leaks]
+        if shut and found.facts is not None:
+            said = f"{why}, so --fail-on does not pass: {', '.join(shut)}."
+            print(said, file=sys.stderr if options.json == "-" else sys.stdout)
+    if found.facts is None:
+        return 1
+    if not found.ok:
+        return stop.status
+    return 1 if set(wanted.gates) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
 
 
 def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str, Any]) -> Audit:
@@ -178,7 +199,7 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
         return not_opened(target, error, seed=options.seed, budget=budget, repeat=repeat)
     with oracle, progress(oracle, options.quiet) as watch:
         return audit_target(
-            oracle, budget=budget, rng=options.seed, file=_file(target), repeat=repeat, watch=watch,
+            oracle, budget=budget, rng=options.seed, file=own_file(target), repeat=repeat, watch=watch,
             inputs=options.given_inputs(), defense=options.defense or (), percent=options.percent,
             precision=cast(RunPrecision, options.precision), link=cast(AnswerLink, options.given_link),
             output=options.output, engine=options.engine, rate=options.rate, **settings,
@@ -186,10 +207,17 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
 
 
 def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
-    """What matters most in words, then the record and the page; a page is not lost to a target that was mistyped."""
+    """What matters most in words, then record, page and copy, each tried though another cannot be written."""
     if options.json != "-":
         print("\n".join(_figures(found)))
-    write_record(found, options.json)
+    with ExitStack() as files:  # the last one is called first
+        files.callback(_write_copy, found, wanted, options)
+        files.callback(_write_pages, found, wanted, options)
+        files.callback(write_record, found, options.json)
+
+
+def _write_pages(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
+    """The page and other formats; a page is not lost to a target that was mistyped."""
     for format, file in wanted.files.items():
         page = format is ReportFormat.HTML
         kept = page and found.facts is None and file.exists() and not is_page_of_a_failure(file)
@@ -198,19 +226,15 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
         if options.json != "-":
             name = "No report was written; kept, of an earlier audit" if kept else "Report"
             print(f"{name}: {file.resolve()}")
+
+
+def _write_copy(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
     copy = None if wanted.copy is None or found.facts is None else found.copy
     if wanted.copy is not None and copy is not None:
         with writing("--copy", wanted.copy):
             copy.save(wanted.copy)
     if wanted.copy is not None and options.json != "-":
         print("There is no copy to write." if copy is None else f"Copy: {wanted.copy.resolve()}")
-
-
-def _written_names(files: Mapping[ReportFormat, Path], options: TargetOptions) -> dict[str, str | None]:
-    """The files of the record and of the page; a record that went to standard output has no name yet."""
-    names = {format: str(file) for format, file in files.items()}
-    record = names.get(ReportFormat.JSON) if options.json in (None, "-") else options.json
-    return {"record": record, "page": names.get(ReportFormat.HTML)}
 
 
 def _figures(found: Audit) -> list[str]:
@@ -220,47 +244,6 @@ def _figures(found: Audit) -> list[str]:
         return [verdict_sentence(record, as_command)]
     stopped = stop_sentence(record)
     return [verdict_sentence(record, as_command), *map(str, three_figures(record)), *([stopped] if stopped else [])]
-
-
-def _status(found: Audit, fail_on: list[str], stop: Stop) -> int:
-    if found.facts is None:
-        return 1
-    if not found.ok:
-        return stop.status
-    return 1 if set(fail_on) & {*found.verdict.leaks, *found.verdict.unsettled} else 0
-
-
-def _say_what_fails(found: Audit, fail_on: list[str], options: TargetOptions) -> None:
-    """Gates that are shut: a leak was found, or not decided. Printed on standard output, unless the record is there."""
-    for why, leaks in (("Found", found.verdict.leaks), ("Not settled", found.verdict.unsettled)):
-        shut = [name for name in dict.fromkeys(fail_on) if name in leaks]
-        if shut and found.facts is not None:
-            said = f"{why}, so --fail-on does not pass: {', '.join(shut)}."
-            print(said, file=sys.stderr if options.json == "-" else sys.stdout)
-
-
-def _check_needed(fail_on: list[str], skipped: list[str]) -> None:
-    """Steps left out decide nothing."""
-    for leak in fail_on:
-        missing = [step for step in NEEDS[leak] if step in skipped]
-        if missing:
-            raise InvalidInput.about(
-                "--skip", got=", ".join(missing), expected=f"none that decides --fail-on {leak}",
-                fix="Leave out one of the two options.",
-            )  # fmt: skip
-
-
-def _left(skipped: list[str]) -> list[str]:
-    unknown = [name for name in skipped if name not in STEPS]
-    if unknown:
-        raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
-    return [name for name in STEPS if name not in skipped]
-
-
-def _file(target: str) -> Path | None:
-    """The model's own file, if that is what the target is."""
-    path = Path(target)
-    return path if path.suffix in FILES and path.is_file() else None
 
 
 def _shape(text: str | None) -> tuple[int, int] | None:
@@ -350,14 +333,10 @@ def compare_audits(
     """
     check_record_path(json)
     changes = compare_records(AuditRecord.load(old), AuditRecord.load(new))
-    print_result(changes, json, _change_lines(changes))
-    return 0 if changes.ok else 1
-
-
-def _change_lines(changes: AuditChanges) -> list[str]:
-    """What changed, line by line, the worse first; then leaks that are new."""
     lines = [Diagnosis("other-shape").happened] if changes.other_shape else []
     for name, parts in (("Worse", changes.worse), ("Better", changes.better)):
         lines += [f"{name}. {said(each.diagnosis)}" for each in parts]
     found = [f"New leaks: {', '.join(changes.new_leaks)}."] if changes.new_leaks else []
-    return [*lines, *found] if changes.worse or changes.better else [*lines, Diagnosis("nothing-changed").happened]
+    lines += found if changes.worse or changes.better else [Diagnosis("nothing-changed").happened]
+    print_result(changes, json, lines)
+    return 0 if changes.ok else 1

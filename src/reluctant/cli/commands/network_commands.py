@@ -9,7 +9,14 @@ import typer
 
 import reluctant as rl
 from reluctant.cli.advice import advise, ending, measured, shown_network, spent
-from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
+from reluctant.cli.files import (
+    NetworkOut,
+    check_network_path,
+    check_record_path,
+    print_and_write,
+    print_result,
+    write_network,
+)
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
@@ -52,36 +59,31 @@ def extract(
     with opened_target(options, target) as oracle:
         found = rl.extract(oracle, labels=labels, rng=options.seed, attempts=attempts, seconds=seconds)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
-    written = write_network(found, out, options.written_link)
-    print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))
-    for tried in _attempts(found):
+    link = options.written_link
+    print_and_write(
+        record, options.json, lambda: write_network(found, out, link),
+        lambda written: _extracted_lines(found, record, link, written),
+    )  # fmt: skip
+    facts = measured(found)
+    failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
+    for tried in [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :]):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {tried}")
     advise(found, record, target, options, out)
     return 0 if found.ok else 1
 
 
-def _attempts(found: Result) -> list[str]:
-    """What was tried in vain: method, rows, and why it failed."""
-    facts = measured(found)
-    failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
-    return [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :])
-
-
-def _layers(network: ReLUNetwork) -> str:
-    hidden = [str(width) for width in network.widths[1:-1]]
-    layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
-    neurons = "neuron" if hidden == ["1"] else "neurons"
-    return f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."
-
-
 def _extracted_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     lines = ending(found, record)
     if found.network is not None:
-        lines += [*shown_network(found, link), _layers(found.network)]
+        hidden = [str(width) for width in found.network.widths[1:-1]]
+        layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
+        neurons = "neuron" if hidden == ["1"] else "neurons"
+        lines += [*shown_network(found, link), f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."]
     facts = measured(found)
     if facts.inside is not None:
         lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
-    lines += map(str, filter(None, (facts.layers, facts.verification, facts.certificate, facts.limits)))
+    certificate = facts.certificate if found.ok else None  # what was missed at most, of a network that agrees
+    lines += map(str, filter(None, (facts.layers, facts.verification, certificate, facts.limits)))
     return [*lines, spent(record, written)]
 
 
@@ -122,19 +124,16 @@ def learn(
     with opened_target(options, target) as oracle:
         found = rl.learn(oracle, eps=eps, rng=options.seed, narrowest=narrowest, seconds=seconds)
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
-    written = write_network(found, out, options.written_link)
-    print_result(record, options.json, _learned_lines(found, record, options.written_link, written))
-    advise(found, record, target, options, out)
-    return 0 if found.ok else 1
-
-
-def _learned_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
-    """What happened, how accurate the network is, and what could have been missed."""
     lines = ending(found, record)
-    lines += shown_network(found, link)
+    lines += shown_network(found, options.written_link)
     facts = measured(found)
     lines += map(str, filter(None, (facts.accuracy, facts.limits, facts.risk)))
-    return [*lines, spent(record, written)]
+    print_and_write(
+        record, options.json, lambda: write_network(found, out, options.written_link),
+        lambda written: [*lines, spent(record, written)],
+    )  # fmt: skip
+    advise(found, record, target, options, out)
+    return 0 if found.ok else 1
 
 
 # ---- verify

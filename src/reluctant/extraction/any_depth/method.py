@@ -30,11 +30,11 @@ from reluctant.extraction.method import (
     Keep,
     Memory,
     Method,
+    OrientedHyperplanes,
     StageFailed,
     affine_map,
     check_settings,
 )
-from reluctant.extraction.straight_creases import OrientedHyperplanes
 from reluctant.geometry import DistanceNoise
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
@@ -140,7 +140,11 @@ TOP_ROWS = 100  # fresh inputs that tell how far a fitted top is right
 
 
 def _hybrid(
-    space: SearchSpace, known: KnownLayers, memory: Memory, ask: Callable[[FloatArray], FloatArray], rng: np.random.Generator
+    space: SearchSpace,
+    known: KnownLayers,
+    memory: Memory,
+    ask: Callable[[FloatArray], FloatArray],
+    rng: np.random.Generator,
 ) -> Hybrid:
     """The layers that are certain, with the output that fits best, and how far it is right. Cost: 100 rows."""
     right_to = 1e-6  # of the deviation of the answers

@@ -365,9 +365,7 @@ def _by_first_layer(network: ReLUNetwork, points: FloatArray) -> FloatArray:
     return slopes * active[0][:, None, :]
 
 
-def spanning_points(
-    network: ReLUNetwork, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Points (n, d) far from every crease whose gradients tell all first weights, and what these are made of.
 
     Besides derivatives (n, m, h) by the values of the first layer there, and the room in every coordinate.

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.readout import refine_first_weights, spanning_points
-from reluctant.extraction.method import StageFailed
-from reluctant.extraction.straight_creases import OrientedHyperplanes
+from reluctant.extraction.method import OrientedHyperplanes, StageFailed
 from reluctant.geometry import DistanceNoise, Frame, gradients
 from reluctant.geometry.lines import whole_space
 from reluctant.geometry.row_space import row_space

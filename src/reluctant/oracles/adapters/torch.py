@@ -52,18 +52,11 @@ class TorchOracle(Oracle):
         if module.training or precision == "float64":
             module = copy.deepcopy(module).eval()
         self._module = module.double() if precision == "float64" else module
-        example = _example_tensor(self._torch, self._module)
+        tensors = (*self._module.parameters(), *self._module.buffers())
+        example = next((tensor for tensor in tensors if tensor.is_floating_point()), self._torch.zeros(()))
         self._dtype = self._torch.float64 if precision == "float64" else example.dtype
         self._device = example.device
         self._shape = shape or _shape_of_first_layer(self._torch, module)
-        self._facts = self._gather_facts()
-        resident = self._device.type != "cpu" if resident is None else resident
-        self._arrays = TorchArrays(self._device) if resident else HOST
-        self._batch = self._rows_that_fit() if resident else super().batch_rows
-        self._shrunk = False
-        self._gradients = gradients
-
-    def _gather_facts(self) -> Facts:
         with self._torch.no_grad():
             zeros = self._torch.zeros((1, *self._shape), dtype=self._dtype, device=self._device)
             try:
@@ -75,7 +68,7 @@ class TorchOracle(Oracle):
                 raise InvalidInput.about("dim", got=got, expected=_what_it_takes(self._torch, self._module)) from error
             outputs = as_answers(raw, 1, None).shape[1]
         dtype = np.dtype(str(self._dtype).removeprefix("torch.").replace("bfloat16", "float32"))
-        return Facts(
+        self._facts = Facts(
             dim=prod(self._shape),
             outputs=outputs,
             dtype=dtype,
@@ -84,6 +77,11 @@ class TorchOracle(Oracle):
             identity=f"{_module_identity(self._torch, self._module)} {self._dtype}",
             recast=dtype != np.float64,
         )
+        resident = self._device.type != "cpu" if resident is None else resident
+        self._arrays = TorchArrays(self._device) if resident else HOST
+        self._batch = self._rows_that_fit() if resident else super().batch_rows
+        self._shrunk = False
+        self._gradients = gradients
 
     @property
     def facts(self) -> Facts:
@@ -103,7 +101,8 @@ class TorchOracle(Oracle):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Evaluate the module."""
         if self._arrays is HOST:
-            return self._evaluate(self._torch.tensor(rows, dtype=self._dtype, device=self._device))
+            batch = self._torch.tensor(rows, dtype=self._dtype, device=self._device)
+            return as_answers(self._to_numpy(self._asked(batch)), len(batch), self._facts.outputs)
         return self._in_parts(len(rows), 1, lambda part: self._arrays.put(rows[part]))
 
     def answer_moves(self, moves: Moves) -> FloatArray:
@@ -130,9 +129,6 @@ class TorchOracle(Oracle):
     def _slopes(self, column: Any, batch: Any) -> FloatArray:
         found = self._torch.autograd.grad(column.sum(), batch, retain_graph=True, materialize_grads=True)[0]
         return np.asarray(self._to_numpy(found))
-
-    def _evaluate(self, batch: Any) -> FloatArray:
-        return as_answers(self._to_numpy(self._asked(batch)), len(batch), self._facts.outputs)
 
     def _asked(self, batch: Any) -> Any:
         """What the module makes of a batch; on a device it need not be there yet."""
@@ -228,9 +224,3 @@ def _module_identity(torch: Any, module: Any) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().to("cpu", torch.float64).numpy().tobytes())
     return f"torch sha256:{digest.hexdigest()}"
-
-
-def _example_tensor(torch: Any, module: Any) -> Any:
-    """A tensor of the module, to tell its number format and device by."""
-    tensors = (*module.parameters(), *module.buffers())
-    return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.zeros(()))

@@ -28,9 +28,8 @@ from reluctant.errors import (
     UnsupportedModel,
 )
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, as_answers
-from reluctant.oracles.explanations import GradientFace
-from reluctant.oracles.http.gradient_replies import ServedGradients
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, as_answers
+from reluctant.oracles.http.served_oracle import ServedGradients, ServedOracle
 from reluctant.oracles.http.transport import NOT_FOUND, Reply, Server, number_list, said_by
 from reluctant.oracles.keywords import Encoding, Serving
 
@@ -38,8 +37,8 @@ USUAL_INPUT = "input-0"  # what servers take that do not describe their model
 NOT_BINARY_STATUSES = {400, 415, 422, 500}  # what servers without the binary extension say to it
 
 
-class OpenInferenceOracle(Oracle):
-    """Asks a served model; one call of `answer` is one request.
+class OpenInferenceOracle(ServedOracle):
+    """Asks a model of the Open Inference Protocol.
 
     Opening costs no row: the model's metadata say what it takes. Where they do not, `dim` must be given, and the
     outputs are learned from the first answer.
@@ -53,10 +52,9 @@ class OpenInferenceOracle(Oracle):
         kind: Kind = Kind.VALUES,
         gradients: ServedGradients | None = None,
     ) -> None:
-        self._gradients = gradients
+        super().__init__(server, gradients)
         place = MODEL_PATH.match(server.url)
         assert place is not None
-        self._server = server
         server.url = f"{place['base']}/models/{place['name']}{place['version'] or ''}"
         metadata = read_metadata(server, place["base"], place["name"])
         if metadata.missing is not None and shape is None:
@@ -84,38 +82,30 @@ class OpenInferenceOracle(Oracle):
         )
         return facts if output is None or output.datatype not in DATATYPES else _narrowed_facts(facts, output.datatype)
 
-    @property
-    def facts(self) -> Facts:
-        """What the metadata or the first answer say. A served model may change: it has no identity."""
-        return self._facts
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """One request."""
-        return self._values(self._reply(rows), len(rows))
-
-    @property
-    def explained(self) -> Oracle | None:
-        """Values and gradients, where an output holds them."""
-        return None if self._gradients is None else GradientFace(self)
-
-    def with_gradients(self, rows: FloatArray) -> Explained:
-        """One request for both tensors."""
-        assert self._gradients is not None  # as `explained` says
-        name = self._gradients.name
-        reply = self._reply(rows, name)
-        values = self._values(reply, len(rows), besides=name)
-        _, _, numbers = decode(reply, name)
-        return self._gradients.beside(values, numbers, self._facts.dim)
-
     def _reply(self, rows: FloatArray, also: str | None = None) -> Reply:
-        """The reply to one request, and that it belongs to it."""
         question = InferenceRequest(f"rows-{next(self._ids)}", self._input, rows, self._wanted, also)
         reply = self._ask(question)
-        self._check_place(question, reply_head(reply))
+        head = reply_head(reply)
+        if head.get("id") not in (None, "", question.id):
+            self._server.drop_idle()
+            raise TargetUnavailable(
+                f"target: got the reply to request {head.get('id')!r}, expected that to {question.id!r}: replies are "
+                "out of step. The connections were dropped and the request is repeated if retries allow."
+            )
+        version = str(head.get("model_version") or "")
+        self._version = self._version if self._version is not None else version
+        if version != self._version:
+            raise TargetChanged(
+                f"target: got an answer of model version '{version}', expected version '{self._version}' that answered "
+                "before. Name the version (/v2/models/NAME/versions/V), and start with a new transcript folder."
+            )
         return reply
 
+    def _slopes(self, reply: Reply) -> FloatArray:
+        assert self._gradients is not None
+        return decode(reply, self._gradients.name)[2]
+
     def _values(self, reply: Reply, rows: int, besides: str = "") -> FloatArray:
-        """The answers of a reply."""
         head, tensor, numbers = decode(reply, self._wanted, besides)
         answers = self._checked(numbers, rows, head)
         if self._facts.outputs == UNKNOWN_OUTPUTS:
@@ -148,29 +138,6 @@ class OpenInferenceOracle(Oracle):
         reply = self._server.ask("POST", url, rows=rows, body=body, headers=headers)
         self._encoding = "json"
         return reply
-
-    def _check_place(self, question: InferenceRequest, head: dict[str, Any]) -> None:
-        """The reply belongs to this question, and comes from the model that answered the others."""
-        if head.get("id") not in (None, "", question.id):
-            self._server.drop_idle()
-            raise TargetUnavailable(
-                f"target: got the reply to request {head.get('id')!r}, expected that to {question.id!r}: replies are "
-                "out of step. The connections were dropped and the request is repeated if retries allow."
-            )
-        version = str(head.get("model_version") or "")
-        self._version = self._version if self._version is not None else version
-        if version != self._version:
-            raise TargetChanged(
-                f"target: got an answer of model version '{version}', expected version '{self._version}' that answered "
-                "before. Name the version (/v2/models/NAME/versions/V), and start with a new transcript folder."
-            )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._server.close()
-
-    def __repr__(self) -> str:
-        return f"OpenInferenceOracle({self._server.shown})"
 
 
 def _input_tensor(described: TensorSpec | None, datatype: str | None, shape: tuple[int, ...] | None) -> TensorSpec:

@@ -17,17 +17,16 @@ import numpy as np
 
 from reluctant.errors import InvalidAnswer, InvalidInput
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, as_answers
-from reluctant.oracles.explanations import GradientFace
-from reluctant.oracles.http.gradient_replies import ServedGradients
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, as_answers
 from reluctant.oracles.http.inference_protocol import DATATYPES, NUMBER_NAMES
 from reluctant.oracles.http.security import shown_request
+from reluctant.oracles.http.served_oracle import ServedGradients, ServedOracle
 from reluctant.oracles.http.transport import Server, number_list
 from reluctant.oracles.keywords import Serving
 
 
-class JsonEndpointOracle(Oracle):
-    """Asks a JSON endpoint; one call of `answer` is one request. `dim` or `shape` must be given."""
+class JsonEndpointOracle(ServedOracle):
+    """Asks a JSON endpoint. `dim` or `shape` must be given."""
 
     def __init__(
         self,
@@ -39,49 +38,30 @@ class JsonEndpointOracle(Oracle):
     ) -> None:
         if shape is None:
             raise InvalidInput.about("dim", got="None", expected="the number of inputs", fix="Give it: dim=N.")
-        self._server, self._shape = server, shape
+        super().__init__(server, gradients)
+        self._shape = shape
         self._template = RequestTemplate.of(options.request or "")
         self._path = ReplyPath.of(options.reply or "")
-        self._gradients, self._slopes = gradients, None if gradients is None else ReplyPath.of(gradients.name)
+        self._gradient_path = ReplyPath.of("" if gradients is None else gradients.name)
         self._dtype = DATATYPES[options.datatype or "FP64"]
         self.batch = 1 if self._template.single else None
         place = urlsplit(server.shown)
         self._facts = Facts(prod(shape), UNKNOWN_OUTPUTS, self._dtype, kind, name=f"{place.netloc}{place.path}")
 
-    @property
-    def facts(self) -> Facts:
-        """Dimension as given; outputs once they are known. A served model may change: it has no identity."""
-        return self._facts
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """One request."""
-        return self._values(self._reply(rows), len(rows))
-
-    @property
-    def explained(self) -> Oracle | None:
-        """Values and gradients, where the reply holds them."""
-        return None if self._gradients is None else GradientFace(self)
-
-    def with_gradients(self, rows: FloatArray) -> Explained:
-        """One request: both are in its reply."""
-        assert self._gradients is not None  # as `explained` says
-        assert self._slopes is not None
-        reply = self._reply(rows)
-        return self._gradients.beside(self._values(reply, len(rows)), self._read(reply, self._slopes), self._facts.dim)
-
-    def _reply(self, rows: FloatArray) -> Any:
-        """What one request is answered."""
+    def _reply(self, rows: FloatArray, also: str | None = None) -> Any:
         numbers = rows.astype(self._dtype, copy=False).reshape(-1, *self._shape)
         body = self._template.filled(number_list(numbers[0] if self._template.single else numbers))
         headers = {"Content-Type": "application/json"}
         return self._server.ask("POST", self._server.url, rows=len(rows), body=body, headers=headers).json()
 
-    def _values(self, reply: Any, rows: int) -> FloatArray:
-        """The answers of a reply."""
+    def _values(self, reply: Any, rows: int, besides: str = "") -> FloatArray:
         answers = as_answers(self._read(reply, self._path), rows, self._facts.outputs)
         if self._facts.outputs == UNKNOWN_OUTPUTS:
             self._facts = replace(self._facts, outputs=answers.shape[1])
         return answers
+
+    def _slopes(self, reply: Any) -> FloatArray:
+        return self._read(reply, self._gradient_path)
 
     def _read(self, reply: Any, path: ReplyPath) -> FloatArray:
         found = path.find(reply)
@@ -92,13 +72,6 @@ class JsonEndpointOracle(Oracle):
                 f"target: got {type(found).__name__} at '{path.text}' ({error}), expected numbers. {NUMBER_NAMES}"
             ) from None
         return numbers.reshape(1, -1) if self._template.single else numbers  # of one row
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._server.close()
-
-    def __repr__(self) -> str:
-        return f"JsonEndpointOracle({self._server.shown})"
 
 
 PATH_STEP = re.compile(r"\.?(?P<key>[^.\[\]]+)|\[(?P<index>-?\d+|\*)\]")

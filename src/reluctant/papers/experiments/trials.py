@@ -242,7 +242,7 @@ class PaperRun:
         """What the theorem asks for such a bump."""
         return theory.theorem(self.constants)
 
-    def beside(self) -> list[theory.Row]:
+    def beside(self) -> list[theory.ParameterRow]:
         """The theorem's numbers beside those used."""
         return theory.beside(
             self.asked, learning_algorithms.spent(self.constants, self.grid, BUMP_SAMPLES, self.neurons)
@@ -267,13 +267,10 @@ def paper_run(seed: int, width: float) -> PaperRun:
     found = learning_algorithms.learn_from_queries(
         oracle.query, constants, grid, BUMP_SAMPLES, BUMP_TOL, np.random.default_rng(seed)
     )
-    return PaperRun(constants, grid, found.widths[1], oracle.queries, _bump_error(found, true))
-
-
-def _bump_error(found: ReLUNetwork, true: ReLUNetwork) -> float:
     x = np.random.default_rng(TEST_SEED).standard_normal((TEST_ROWS, true.dim))
     y = true(x)
-    return float(np.mean((found(x) - y) ** 2) / np.mean(y**2))
+    error = float(np.mean((found(x) - y) ** 2) / np.mean(y**2))
+    return PaperRun(constants, grid, found.widths[1], oracle.queries, error)
 
 
 SPAN_DIM, SPAN_RANK = 784, 80  # of the paper's networks
