@@ -14,7 +14,15 @@ from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 from reluctant._notebook import html_table
-from reluctant.errors import BudgetExhausted, LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError, TimeExhausted
+from reluctant.errors import (
+    BudgetExhausted,
+    LinkMismatch,
+    NonFiniteAnswer,
+    NotRecovered,
+    TargetError,
+    TimeExhausted,
+    Words,
+)
 from reluctant.messages.catalogue import of_outcome
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
@@ -138,9 +146,9 @@ class Ended(ABC):
         return self.outcome.diagnosis if self.reason is None else self.reason
 
     @property
-    def error(self) -> str:
+    def error(self) -> Words:
         """What the target or a limit said when it ended the run; empty where neither did."""
-        return str(self.evidence.get("error") or "")
+        return Words(self.evidence.get("error") or "")
 
     @property
     def link_found(self) -> Diagnosis | None:
@@ -358,7 +366,7 @@ class Run(Generic[Part]):
         try:
             return work()
         except (BudgetExhausted, TargetError) as error:
-            self.evidence["error"] = str(error)
+            self.evidence["error"] = error.words
             if isinstance(error, TimeExhausted):
                 self.evidence["reason"] = out_of_time(error.seconds, self.verb)
             outcome = outcome_of(error, self.oracle.facts, non_finite=self.non_finite, saturated=self.saturated)
