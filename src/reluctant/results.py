@@ -23,7 +23,7 @@ from reluctant.errors import (
     TimeExhausted,
     Words,
 )
-from reluctant.messages.catalogue import of_outcome
+from reluctant.messages.catalogue import ROWS_OF_USE, of_outcome
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -86,7 +86,7 @@ class Outcome(Enum):
     @property
     def advice(self) -> str:
         """What to try, in Python."""
-        return str(self).removeprefix(self.happened).lstrip()
+        return self.diagnosis.to_try()
 
     def __str__(self) -> str:
         return str(self.diagnosis)
@@ -160,7 +160,7 @@ class Ended(ABC):
     def units_found(self) -> Diagnosis | None:
         """That columns of different sizes were put into units which questions have found; None where they were not."""
         ratio = self.evidence.get("found units")
-        return None if ratio is None else Diagnosis("units-found", {"ratio": ratio})
+        return None if ratio is None else Diagnosis("units-found", {"ratio": ratio}, (ROWS_OF_USE,))
 
     @property
     @abstractmethod

@@ -31,10 +31,10 @@ from reluctant.errors import (
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
 from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.findings import Attempts, Findings
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.ladder import LADDER, Need, Standing, again_and_again, walk
 from reluctant.extraction.method import Method, PartialNetwork, Shows, StageFailed, fitted_top, lifted
+from reluctant.extraction.search_findings import Attempts, Findings
 from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
