@@ -86,8 +86,9 @@ def test_a_target_that_dies_is_named():
 def test_a_bounded_domain_is_refused_before_anything_is_asked():
     oracle = rl.open_oracle(GENERIC(0), domain=(-1, 1))
     asked = oracle.queries
-    with pytest.raises(InvalidInput, match="all of space"):
+    with pytest.raises(InvalidInput) as refused:
         rl.learn(oracle)
+    assert refused.value.argument == "domain"
     assert oracle.queries == asked
 
 

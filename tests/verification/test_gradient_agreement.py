@@ -39,7 +39,6 @@ def test_the_network_itself_agrees_in_its_gradients():
     found = compared(network, network, on_lines=16, sparse=16)
     assert found.ok
     assert found.slope_error == 0 == found.to_dict()["slope_error"]
-    assert "Gradients differ by" in str(found)
     assert "on creases" not in {group.name for group in found.groups}
 
 

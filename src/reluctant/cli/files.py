@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from reluctant._files import write_text
 from reluctant.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -139,26 +140,23 @@ def write_network(found: Result, out: Path | None, link: str = "identity") -> Pa
     return path
 
 
-class Written(Protocol):
+class JsonRecord(Protocol):
     """A record: it can be written as JSON."""
 
     def to_json(self) -> str:
         """One JSON object."""
 
-    def write(self, path: Path) -> None:
-        """Write it."""
 
-
-def write_record(record: Written, where: str | None) -> None:
+def write_record(record: JsonRecord, where: str | None) -> None:
     """Write the record to a file, or to standard output for -."""
     if where == "-":
         sys.stdout.write(record.to_json() + "\n")
     elif where is not None:
         with writing("--json", where):
-            record.write(Path(where))
+            write_text(Path(where), record.to_json() + "\n")
 
 
-def print_result(record: Written, where: str | None, lines: Sequence[str]) -> None:
+def print_result(record: JsonRecord, where: str | None, lines: Sequence[str]) -> None:
     """Write the record where it is wanted; print the lines unless it went to standard output."""
     write_record(record, where)
     if where != "-":

@@ -402,6 +402,14 @@ class Wrapper(Oracle):
         return f"{type(self).__name__}({self.inner!r})"
 
 
+def layers(oracle: Oracle) -> Iterator[Oracle]:
+    """The oracle and all that it is around, the outermost first."""
+    yield oracle
+    while isinstance(oracle, Wrapper):
+        oracle = oracle.inner
+        yield oracle
+
+
 class PassThrough(Wrapper):
     """Passes questions and answers on as they are; a subclass adds to them."""
 

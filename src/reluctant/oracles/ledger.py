@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetBusy, TargetRefused, TargetTimeout, TimeExhausted
 from reluctant.numerics import FloatArray, Rng, seed_signature
-from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper, layers
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Metered(Wrapper):
             if self.budget is not None and spent + count > self.budget:
                 raise BudgetExhausted(budget=self.budget, spent=spent, asked=count)
             self.ledger.enter(Rows(sent=count))
-            before = _rows_below(self.inner)
+            before = self._rows_below
         try:
             return send()
         except (TargetBusy, TargetRefused):
@@ -209,18 +209,13 @@ class Metered(Wrapper):
             raise
         except BudgetExhausted:
             with self._lock:
-                self.ledger.enter(Rows(sent=_rows_below(self.inner) - before - count))
+                self.ledger.enter(Rows(sent=self._rows_below - before - count))
             raise
 
-
-def _rows_below(oracle: Oracle | None) -> int:
-    """Rows that reached the target by the count of an opened one below, 0 if there is none."""
-    while oracle is not None:
-        queries = getattr(oracle, "queries", None)
-        if queries is not None:
-            return int(queries)
-        oracle = getattr(oracle, "inner", None)
-    return 0
+    @property
+    def _rows_below(self) -> int:
+        """Rows that reached the target by the count of an opened one below, 0 if there is none."""
+        return next((layer.queries for layer in layers(self.inner) if isinstance(layer, Counting)), 0)
 
 
 class ShareExhausted(BudgetExhausted):

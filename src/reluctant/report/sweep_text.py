@@ -226,16 +226,11 @@ def _copy(row: DefenseRow) -> Cell:
     if rebuilt.ok and "labels" in row.defense:
         return Cell("its boundary, to the last digits", "1", "bad")
     if rebuilt.ok:
-        return _verified(rebuilt)
+        error = rebuilt.error
+        if error is not None and not is_close(rebuilt):
+            return Cell("rough", "3", "warn")
+        if rebuilt.method != "extract":
+            return Cell("close", "2", "bad")
+        exact = error is not None and error <= EXACT_COPY
+        return Cell("exact", "0", "bad") if exact else Cell("every digit given", "1", "bad")
     return Cell("close, not verified", "3", "warn") if is_close(rebuilt) else Cell("none by these methods", "4", "calm")
-
-
-def _verified(rebuilt: Trial) -> Cell:
-    """Exact; else to all the digits that answers give, which an owner calls exact too; else close, or not even that."""
-    error = rebuilt.error
-    if error is not None and not is_close(rebuilt):
-        return Cell("rough", "3", "warn")
-    if rebuilt.method != "extract":
-        return Cell("close", "2", "bad")
-    exact = error is not None and error <= EXACT_COPY
-    return Cell("exact", "0", "bad") if exact else Cell("every digit given", "1", "bad")

@@ -80,13 +80,6 @@ def span(
         )  # fmt: skip
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
     written = _write_span(found, out)
-    print_result(record, options.json, _span_lines(found, record, written))
-    advise(found, record, target, options, out)
-    return 0 if found.ok else 1
-
-
-def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
-    """What happened, how many directions, how clear that is, and the invisible ones."""
     lines = ending(found, record)
     if found.rank and found.ok:
         lines.append(
@@ -97,7 +90,9 @@ def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
     if found.ok and found.subspace.invisible_share:
         lines.append(f"Margin of the rank {found.margin:.1e}, angle to the true span at most about {found.angle:.1e}.")
     lines += map(str, filter(None, [measured(found).limits]))
-    return [*lines, spent(record, written)]
+    print_result(record, options.json, [*lines, spent(record, written)])
+    advise(found, record, target, options, out)
+    return 0 if found.ok else 1
 
 
 def _write_span(found: Span, out: Path | None) -> Path | None:
