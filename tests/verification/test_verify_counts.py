@@ -103,6 +103,7 @@ def test_the_summary_says_which_way(seed):
     assert not differs.ok
     assert ["NOT" in str(found) for found in (agrees, differs)] == [False, True]
     assert [f"{agrees.share:.1%}" in str(found) for found in (agrees, differs)] == [True, False]
+    assert [f"{agrees.narrowest:.2g} of" in str(found) for found in (agrees, differs)] == [True, False]
 
 
 def test_the_summary_is_plain_data(seed):

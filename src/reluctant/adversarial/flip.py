@@ -286,7 +286,7 @@ def _by_questions(
     link = next((remedy.options["link"] for remedy in unread if "link" in remedy.options), None)
     if link is None:
         return found
-    read = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain)
+    read = oracle.around(Linked(oracle.inner, link))
     try:
         behind = _by_questions(read, found.start, basis, steps, None, rng)
     except TargetError:

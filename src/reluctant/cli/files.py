@@ -6,7 +6,7 @@ A command checks the names of its files before the first query, so that no run i
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -157,7 +157,25 @@ def write_record(record: JsonRecord, where: str | None) -> None:
 
 
 def print_result(record: JsonRecord, where: str | None, lines: Sequence[str]) -> None:
-    """Write the record where it is wanted; print the lines unless it went to standard output."""
-    write_record(record, where)
+    """Print the lines, unless the record goes to standard output; then write it where it is wanted."""
     if where != "-":
         print("\n".join(lines))
+    write_record(record, where)
+
+
+def print_and_write(
+    record: JsonRecord,
+    where: str | None,
+    write: Callable[[], Path | None],
+    lines: Callable[[Path | None], Sequence[str]],
+) -> None:
+    """Write the file of a result, then print its lines, which name it; a result outlives a file that cannot be written.
+
+    write: gives the name of the file, None without one. lines: what to print with that name.
+    """
+    try:
+        written = write()
+    except InvalidInput:
+        print_result(record, where, lines(None))
+        raise
+    print_result(record, where, lines(written))

@@ -72,7 +72,7 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
     """
     if oracle.explained is None:
         return oracle, None
-    facts, reading = oracle.facts, None
+    reading = None
     with oracle.stage("gradients"):
         for scale in SCALES:
             try:
@@ -82,7 +82,7 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
                 continue
     if reading is not None and reading.kind is GradientKind.GRADIENT:
         return oracle, reading
-    return Counting(Unexplained(oracle.inner), oracle.ledger, facts.domain, facts.samples), reading
+    return oracle.around(Unexplained(oracle.inner)), reading
 
 
 def read_gradients(oracle: Counting, rng: np.random.Generator, scale: float = 1.0) -> GradientReading:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -206,10 +207,17 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
 
 
 def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
-    """What matters most in words, then the record and the page; a page is not lost to a target that was mistyped."""
+    """What matters most in words, then record, page and copy, each tried though another cannot be written."""
     if options.json != "-":
         print("\n".join(_figures(found)))
-    write_record(found, options.json)
+    with ExitStack() as files:  # the last one is called first
+        files.callback(_write_copy, found, wanted, options)
+        files.callback(_write_pages, found, wanted, options)
+        files.callback(write_record, found, options.json)
+
+
+def _write_pages(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
+    """The page and other formats; a page is not lost to a target that was mistyped."""
     for format, file in wanted.files.items():
         page = format is ReportFormat.HTML
         kept = page and found.facts is None and file.exists() and not is_page_of_a_failure(file)
@@ -218,6 +226,9 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
         if options.json != "-":
             name = "No report was written; kept, of an earlier audit" if kept else "Report"
             print(f"{name}: {file.resolve()}")
+
+
+def _write_copy(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
     copy = None if wanted.copy is None or found.facts is None else found.copy
     if wanted.copy is not None and copy is not None:
         with writing("--copy", wanted.copy):
