@@ -161,13 +161,13 @@ def as_sent(oracle: Oracle) -> Oracle:
         if isinstance(layer, Counting):
             raise UnusableEngine.about(
                 "target", got="one that is opened already, with an account of its own", expected="the bare target",
-                fix=words("Give {engine} where it is opened."),
+                fix=words("Give {engine} where it is opened: open_oracle(model, ...)."),
             )  # fmt: skip
         if layer.draws:
             raise UnusableEngine.about(
                 "target", got="one that adds random noise: every worker would draw the same",
                 expected="the target behind the noise",
-                fix=words("Open that with {engine}, and put the noise before it here."),
+                fix=words("Open that with {engine}, and put the noise before it: defend(open_oracle(model, ...), ...)."),
             )  # fmt: skip
     return oracle
 
