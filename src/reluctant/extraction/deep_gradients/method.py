@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -58,6 +59,7 @@ class GradientLayers(Method):
     Arguments:
         first_lines: whole lines that are searched before the first layer is looked for.
         lines: at most, one by one until every layer is found.
+        starts: as often, with other lines, while hidden layers are found in part and none is wider than the one before.
         segments: of a layer, at most, where as many known neurons are on as can be.
         look: rows that the search of a line begins with.
         most_layers: hidden layers, at most.
@@ -72,7 +74,8 @@ class GradientLayers(Method):
     reads_gradients: ClassVar[bool] = True
 
     first_lines: int = 2
-    lines: int = 6
+    lines: int = 4
+    starts: int = 2
     segments: int = 24
     look: int = 5
     most_layers: int = 8
@@ -89,11 +92,24 @@ class GradientLayers(Method):
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where creases stay unexplained."""
-        search = _LayerSearch(oracle, GradientNoise(noise), rng, self)
+        for start in range(self.starts):
+            search = _LayerSearch(oracle, GradientNoise(noise), rng, self)
+            try:
+                return self.from_lines(search, keep, self.begun if not start else ())
+            except StageFailed:
+                if start + 1 == self.starts or not search.narrows:
+                    raise
+        raise AssertionError  # there is one start at least
+
+    def from_lines(
+        self, search: _LayerSearch, keep: Callable[[ReLUNetwork], None], begun: tuple[SearchedLine, ...]
+    ) -> Candidate:
+        """One start: lines, then more of them while layers are not found."""
+        oracle, rng = search.oracle, search.rng
         with oracle.stage(LINES):
-            for line in self.begun:
+            for line in begun:
                 search.take(line)
-            for _ in range(self.first_lines - len(self.begun)):
+            for _ in range(self.first_lines - len(begun)):
                 search.look_along_another()
             for row in [] if self.through is None else self.through[: self.leads]:
                 search.look_along(replace(Lines.random(rng, 1, oracle.dim), origins=row[None]))
@@ -131,6 +147,12 @@ class _LayerSearch:
         self.size, self.whole, self.led = 0.0, 0, 0
         self.rows: list[FloatArray] = []
         self.answers: list[Explained] = []
+
+    @property
+    def narrows(self) -> bool:
+        """True if several layers are found in part, none wider than the one before."""
+        widths = [self.oracle.dim, *(len(each) for each in self.found)]
+        return len(widths) > 2 and all(before >= width for before, width in pairwise(widths))
 
     # ---- asking
 
