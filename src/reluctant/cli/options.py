@@ -86,13 +86,13 @@ class TargetOptions:
         str | None,
         typer.Option(
             metavar="own|MODULE:NAME|TENSOR",
-            help="The target answers gradients, too: own for those of a torch module or a .npz network, module:attribute "
-            "of a function of rows, or the tensor or JSON path of a served model.",
+            help="The target answers gradients, too: own for those of a torch module or a .npz network, "
+            "module:attribute of a function of rows, or the tensor or JSON path of a served model.",
         ),
     ] = None
-    explanation: Annotated[
-        str, typer.Option(help="What --gradients answers: gradient, or input-times-gradient.")
-    ] = "gradient"
+    explanation: Annotated[str, typer.Option(help="What --gradients answers: gradient, or input-times-gradient.")] = (
+        "gradient"
+    )
     precision: Annotated[
         str, typer.Option(help="as-served, or float64 to re-cast a local ONNX, torch or scikit-learn model.")
     ] = "as-served"

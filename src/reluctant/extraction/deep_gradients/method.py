@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -50,6 +51,14 @@ FOLLOWED = 4  # points of a crease that is followed, and places on it
 MOST_LOOKS = 4  # at short segments, for the next weights of a neuron
 PAIRS_SEEN = 3  # creases of one neuron above the first layer that need no such places, if none is missing
 LIMITS = Notes((Diagnosis("layers-where-met"),))
+
+
+Lacks: TypeAlias = Callable[[FloatArray, Explained], BoolArray]
+
+
+def stray_rows(known: KnownLayers, rows: FloatArray, found: Explained) -> BoolArray:
+    """Rows (n,) whose gradients lack a neuron of the last layer."""
+    return stray_and_clean(known, rows, found)[0]
 
 
 @dataclass(frozen=True)
@@ -215,13 +224,28 @@ class _LayerSearch:
         place = Jumps(middle, jump, np.zeros(1), line.high - line.low, middle, np.zeros((1, jump.shape[1])))
         return Normals.of(place, 0, depth, self.noise, self.size)
 
-    def look_between(self, rows: FloatArray, there: FloatArray) -> None:
-        """The creases between an input and the nearest of others, if there is a way."""
+    def look_between(self, rows: FloatArray, there: FloatArray, lacks: Lacks) -> None:
+        """The creases near an unknown one, on the way from the nearest of some inputs to another, if there is a way.
+
+        lacks: whether a neuron is missing at rows, as at the end of the way. Halving leaves few known creases on it.
+        """
         distance = np.linalg.norm(rows - there, axis=1)
-        if distance.min(initial=np.inf) > 0 and len(rows):
-            start, stop = (with_more_on(self.known, row) for row in (rows[np.argmin(distance)], there))
-            if (start != stop).any():
-                self.look_along(Lines.between(start[None], stop[None], float(np.sqrt(self.oracle.dim))))
+        if not distance.min(initial=np.inf) > 0 or not len(rows):
+            return
+        start, stop = (with_more_on(self.known, row) for row in (rows[np.argmin(distance)], there))
+        while (start != stop).any():
+            line = Lines.between(start[None], stop[None], float(np.sqrt(self.oracle.dim)))
+            expected = self.expected(line)
+            if expected is None or len(expected) <= FEW_EXPECTED:
+                self.look_along(line)
+                return
+            middle = line.points(
+                np.zeros(1, dtype=np.intp), expected.t[len(expected) // 2 - 1 :][:2].mean(keepdims=True)
+            )
+            if lacks(middle, self.ask(middle))[0]:
+                stop = middle[0]
+            else:
+                start = middle[0]
 
     def everything(self) -> tuple[FloatArray, Explained]:
         """All rows with their answers."""
@@ -316,14 +340,14 @@ class _LayerSearch:
         """
         segments = 0
         while True:
-            partial = self.take_matches(known, number, singles=lacking)
+            open_ = self.take_matches(known, number, singles=lacking)
             if number and not self.found[number] and number not in self.begun:
                 self.begun.add(number)
                 self.look_in_cell(known, None)
                 continue
-            if partial and segments < self.settings.segments and not lacking:
+            if open_ and segments < self.settings.segments and not lacking:
                 segments += 1
-                self.look_in_cell(known, partial[self.rng.integers(len(partial))].weights)
+                self.look_in_cell(known, open_[self.rng.integers(len(open_))].weights)
                 continue
             if number and number not in self.probed:
                 self.probed.add(number)
@@ -333,7 +357,8 @@ class _LayerSearch:
             if not len(stray) or self.led > self.settings.leads:
                 return
             if lacking and len(clean):
-                self.look_between(clean, stray[self.rng.integers(len(stray))])
+                lacks = partial(stray_rows, known.extended(self.layer(number)))
+                self.look_between(clean, stray[self.rng.integers(len(stray))], lacks)
             elif lacking and number:
                 self.look_in_cell(known, None)
             lacking = True
@@ -391,17 +416,19 @@ class _LayerSearch:
                 break
             self.found[number] += sure
         met = [each for each in new if each.lines > 1 or singles or (each.whole and number > 0)]
-        good, partial = self.confirmed(known, number, met), []
+        good, lacking = self.confirmed(known, number, met), []
         self.found[number] += [each for each in good if each.whole]
         for each in good:
             if number and not each.whole and self.is_new(each, number):
                 grown = self.followed(known, each, number)
-                if grown.whole and self.confirmed(known, number, [grown], followed=True):
+                if grown.whole and (
+                    self.is_sure(grown, number) or self.confirmed(known, number, [grown], followed=True)
+                ):
                     self.found[number].append(grown)
                 else:
                     self.stuck[number].append(each.row)
-                    partial.append(each)
-        return partial
+                    lacking.append(each)
+        return lacking
 
     def is_new(self, match: Match, number: int) -> bool:
         """False of what was followed in vain before, and of a crease that a neuron found since then explains."""
@@ -498,7 +525,7 @@ class _LayerSearch:
             rows, found = self.everything()
             right = rows[~self.differs(network, rows, found)]
             for row in self.rng.permutation(fresh[wrong])[:LEADS]:
-                self.look_between(right, row)
+                self.look_between(right, row, partial(self.differs, network))
         return None
 
     def held_out(self, fresh: FloatArray, found: Explained) -> HeldOutRows:
@@ -517,4 +544,5 @@ class _LayerSearch:
         return self.errors(network, rows, found) > CHECKED_TO * self.size
 
 
+FEW_EXPECTED = 3  # known creases on a line that leads to a neuron that is not
 LEADS = 3  # lines to where gradients are not those of the network, in turn
