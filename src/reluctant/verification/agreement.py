@@ -338,7 +338,7 @@ def examine_by_gradients(
     """
     few_neurons, two_hidden, covering = 32, 3, 64  # layers of weights; rows a layer, at most
     small = network.depth > two_hidden or sum(network.widths[1:-1]) <= few_neurons  # units that few inputs switch on
-    at_scales, at_use, on_lines, beside, alone, whole = (48, 256, 64, 1, 32, 128) if small else (6, 48, 0, 0, 0, 24)
+    at_scales, at_use, on_lines, beside, alone, whole = (48, 256, 64, 1, 32, 128) if small else (6, 40, 0, 0, 0, 18)
     return examine(
         oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=beside,
         alone=alone, whole_lines=whole, covering=covering if small or held_out is None else 0,
