@@ -167,7 +167,7 @@ def as_sent(oracle: Oracle) -> Oracle:
             raise UnusableEngine.about(
                 "target", got="one that adds random noise: every worker would draw the same",
                 expected="the target behind the noise",
-                fix=words("Open that with {engine}, and put the noise before it: defend(open_oracle(model, ...), ...)."),
+                fix=words("Open that with {engine}, the noise before it: defend(open_oracle(model, ...), ...)."),
             )  # fmt: skip
     return oracle
 
