@@ -17,7 +17,7 @@ import typer
 from reluctant.cli.config import target_names
 from reluctant.cli.console import note, progress, show_waits, stoppable
 from reluctant.cli.files import read_array
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, UnknownTarget
 
 if TYPE_CHECKING:
     from reluctant.numerics import FloatArray
@@ -42,6 +42,8 @@ Seconds = Annotated[
 
 JsonOut = Annotated[str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")]
 
+OWN_GRADIENTS = "own"
+GRADIENTS = "own, module:attribute of an importable function, or a name that a served model knows"
 BOUNDS = "a pair of numbers like 0,1, or a .npy file (2, d)"
 
 
@@ -80,6 +82,17 @@ class TargetOptions:
             help="Rows of the kind the target is for, a .npy file (n, d): it is asked where they are, in their units.",
         ),
     ] = None
+    gradients: Annotated[
+        str | None,
+        typer.Option(
+            metavar="own|MODULE:NAME|TENSOR",
+            help="The target answers gradients, too: own for those of a torch module or a .npz network, "
+            "module:attribute of a function of rows, or the tensor or JSON path of a served model.",
+        ),
+    ] = None
+    explanation: Annotated[str, typer.Option(help="What --gradients answers: gradient, or input-times-gradient.")] = (
+        "gradient"
+    )
     precision: Annotated[
         str, typer.Option(help="as-served, or float64 to re-cast a local ONNX, torch or scikit-learn model.")
     ] = "as-served"
@@ -148,6 +161,8 @@ class TargetOptions:
             "trust_code": self.trust_code,
             "engine": self.engine,
             "percent": self.percent,
+            "gradients": self.given_gradients(target),
+            "explanation": self.explanation,
             **self.served(),
         }
         asking: dict[str, Any] = {
@@ -165,6 +180,22 @@ class TargetOptions:
     def given_inputs(self) -> FloatArray | None:
         """The rows of --inputs."""
         return None if self.inputs is None else read_array("--inputs", self.inputs)
+
+    def given_gradients(self, target: str) -> Any:
+        """What --gradients means for this target: its own, a function, or a name that its server knows."""
+        from reluctant.oracles.adapters.dispatch import import_target
+        from reluctant.oracles.keywords import is_url
+
+        if self.gradients is None or is_url(target):
+            return self.gradients
+        if self.gradients == OWN_GRADIENTS:
+            return True
+        if ":" not in self.gradients:
+            raise InvalidInput.about("--gradients", got=f"'{self.gradients}'", expected=GRADIENTS)
+        try:
+            return import_target(self.gradients)
+        except UnknownTarget as error:
+            raise InvalidInput.about("--gradients", got=f"'{self.gradients}'", expected=GRADIENTS) from error
 
     def served(self) -> ServedKeywords:
         """The options for served models that were given."""

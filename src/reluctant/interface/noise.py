@@ -335,6 +335,12 @@ def answer_kind(values: FloatArray, noise: float = 0.0) -> Kind:
     return Kind.VALUES
 
 
+def are_log_probabilities(values: FloatArray) -> bool:
+    """True of several outputs whose exponentials add up to one."""
+    with np.errstate(over="ignore"):
+        return values.shape[1] > 1 and answer_kind(np.exp(values)) is Kind.PROBABILITIES
+
+
 def add_up_to_one(p: FloatArray, noise: float = 0.0) -> bool:
     """True of every row (n, m), but for rounding and noise."""
     decimals, outputs = find_decimals(p), p.shape[1]

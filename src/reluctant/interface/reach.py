@@ -25,7 +25,7 @@ from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.interface.health import Interface, examine
 from reluctant.interface.kinds import NOISE_FACTOR
-from reluctant.interface.noise import answer_kind, ask
+from reluctant.interface.noise import are_log_probabilities, ask
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
@@ -340,20 +340,13 @@ def likely_link(oracle: Counting, served: Interface, rng: np.random.Generator) -
         return "softmax"
     if served.tanh:
         return "tanh" if served.deterministic else None
-    if served.refusal is Outcome.NOT_PIECEWISE_LINEAR and _are_log_probabilities(oracle, rng):
-        return "log-softmax"
-    known = oracle.facts.kind is Kind.PROBABILITIES
-    curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
-    return "sigmoid" if (known or curved) and served.deterministic else None
-
-
-def _are_log_probabilities(oracle: Counting, rng: np.random.Generator) -> bool:
-    """True if the exponentials of curved answers add up to one. Cost: none for one output."""
-    if oracle.outputs == 1:
-        return False
-    answers = ask(oracle, oracle.facts.domain.sample(rng, FEW_ROWS, oracle.dim))
-    with np.errstate(over="ignore"):
-        return answer_kind(np.exp(answers)) is Kind.PROBABILITIES
+    curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR
+    if curved and oracle.outputs > 1:
+        few = ask(oracle, oracle.facts.domain.sample(rng, FEW_ROWS, oracle.dim))
+        if are_log_probabilities(few):
+            return "log-softmax"
+    sigmoids = oracle.facts.kind is Kind.PROBABILITIES or (curved and served.may_be_sigmoids)
+    return "sigmoid" if sigmoids and served.deterministic else None
 
 
 def probability_format(served: Interface) -> ProbabilityFormat | None:

@@ -127,6 +127,7 @@ class Counting(Wrapper):
         self.ledger = ledger
         self._domain = domain
         self._samples = samples
+        self._made: tuple[Facts | None, Facts | None] = (None, None)  # of the inner facts, which every query reads
 
     @property
     def facts(self) -> Facts:
@@ -134,8 +135,12 @@ class Counting(Wrapper):
         inner = self.inner.facts
         if self._domain is None and self._samples is None:
             return inner
-        domain = inner.domain if self._domain is None else self._domain
-        return replace(inner, domain=domain, samples=inner.samples if self._samples is None else self._samples)
+        before, made = self._made
+        if made is None or before is not inner:
+            domain = inner.domain if self._domain is None else self._domain
+            made = replace(inner, domain=domain, samples=inner.samples if self._samples is None else self._samples)
+            self._made = inner, made
+        return made
 
     def around(self, inner: Oracle) -> Counting:
         """The same target with its answers in another form: one ledger, one domain, the same samples."""
