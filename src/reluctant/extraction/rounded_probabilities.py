@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.few_digits.view import around_lines
 from reluctant.extraction.method import Candidate, Certificate, Keep, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.lines import around_lines
 from reluctant.interface.noise import FITTED_DECIMALS, UNIFORM_SD, RawDigits, ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
