@@ -182,7 +182,7 @@ def audit(
         inputs: honest inputs (n, d) to measure costs on and to start from; else they are drawn from the domain.
         input_shape: height and width, if inputs are images.
         integers: columns in which the interface takes whole numbers alone. They stay at the middle of the inputs, and
-            the audit finds what is left: the target as a function of the other columns. Truth and defenses need these
+            the audit finds the rest: the target as a function of the other columns. Truth and defenses need these
             columns, so the file is not used.
         classes: names of the outputs.
         price: {"per thousand": 1.5, "currency": "EUR"}: what queries cost.

@@ -667,7 +667,7 @@ AUDITS: Mapping[str, Entry] = {
     ),
     "real-numbers-asked": Entry(
         "{whole_columns} whole numbers alone in the inputs given, and the audit asked real numbers there. An interface "
-        "that refuses these leaks less: name such columns to see what is left (integers=COLUMNS).",
+        "that refuses these leaks less: name such columns to see what remains (integers=COLUMNS).",
         example={"columns": (0, 4), "inputs": 8},
     ),
     "columns-held": Entry(
