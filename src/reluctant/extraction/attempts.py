@@ -288,9 +288,13 @@ class Extraction:
             return self.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
         if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
-            ending = self.go_inside(place, find_box(place.oracle, self.rng), attempts)
-            fits = ending[0] is Outcome.LOW_PRECISION and self.method is None and place.may_be_fitted
-            return (self.fitted(place) or ending) if fits else ending
+            box = find_box(place.oracle, self.rng)
+            if self.method is not None or not place.may_be_fitted:
+                return self.go_inside(place, box, attempts)
+            ending = self.go_inside(place, box, 1)  # lines of values once: a fit to probabilities takes fewer rows
+            if ending[0] is not Outcome.LOW_PRECISION:
+                return ending
+            return self.fitted(place) or (self.go_inside_again(place, box, attempts - 1) if attempts > 1 else ending)
         return self.go_on(place, attempts)
 
     @property
@@ -382,6 +386,14 @@ class Extraction:
             return None
         self.found.inside = None
         return outcome, network
+
+    def go_inside_again(self, space: Place, box: Domain | None, attempts: int) -> Ending:
+        """The same once more; earlier failures stay in the findings."""
+        before = self.found.failures or []
+        try:
+            return self.go_inside(space, box, attempts)
+        finally:
+            self.found.failures = [*before, *(self.found.failures or [])]
 
     def look_inside(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
