@@ -19,7 +19,7 @@ from reluctant.estimation import Range
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
-from reluctant.interface.prospects import answers_labels
+from reluctant.interface.reach import answers_labels
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link

@@ -64,6 +64,7 @@ from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounde
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.extraction.method import Certificate
+from reluctant.geometry import LineSearch
 from reluctant.interface import Interface
 from reluctant.learning.student_losses import HeldOutError
 from reluctant.messages import Diagnosis
@@ -181,7 +182,7 @@ def _ending(run: Ended, known: Findings) -> dict[str, Any]:
     rest = {
         name.replace(" ", "_"): value.to_dict() if hasattr(value, "to_dict") else value
         for name, value in run.evidence.items()
-        if name not in TYPED and not name.endswith(" search")
+        if name not in TYPED and not isinstance(value, LineSearch)
     }
     return {
         "outcome": run.outcome.slug, "ok": run.ok, "stage": run.stage, "queries": run.queries,

@@ -31,9 +31,8 @@ from reluctant.errors import (
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
 from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.findings import Attempts, Findings
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.ladder import LADDER, Need, Standing, again_and_again, walk
+from reluctant.extraction.ladder import LADDER, Attempts, Findings, Need, Standing, again_and_again, walk
 from reluctant.extraction.method import Method, PartialNetwork, Shows, StageFailed, fitted_top, lifted
 from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
@@ -45,24 +44,22 @@ from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.noise import refuse_labels
-from reluctant.interface.prospects import (
+from reluctant.interface.reach import (
     answers_labels,
+    clipped_inputs,
     enough_inside_bounds,
     exact_refusal,
     few_digits_are_enough,
+    find_link,
     has_noticeable_noise,
     in_few_bits,
-    saturates,
-    shows_too_little,
-    too_few_digits,
-)
-from reluctant.interface.reach import (
-    clipped_inputs,
-    find_link,
     is_rounded_inside,
     larger,
     readable_box,
+    saturates,
+    shows_too_little,
     smaller,
+    too_few_digits,
     unsaturated_box,
 )
 from reluctant.messages import Diagnosis
@@ -75,9 +72,8 @@ from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
-from reluctant.verification.agreement import HeldOutRows, examine
+from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
 from reluctant.verification.comparison import compare_at_use
-from reluctant.verification.own_scales import compare_at_own_scales
 
 ATTEMPTS = 4
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds

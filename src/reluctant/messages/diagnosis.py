@@ -58,12 +58,16 @@ class Diagnosis:
 
         return [PURPOSES[remedy.purpose].format(call=write(remedy)) for remedy in self.remedies]
 
-    def text(self, write: Callable[[Remedy], str] | None = None) -> str:
-        """What happened, what no call expresses, then a sentence for each remedy (by default as a Python call)."""
+    def to_try(self, write: Callable[[Remedy], str] | None = None) -> str:
+        """What no call expresses, then a sentence for each remedy (by default as a Python call)."""
         from reluctant.messages.catalogue import TEXTS
 
         hint = TEXTS[self.slug].hint if self.slug in TEXTS else ""
-        return " ".join(filter(None, [self.happened, hint, *self.advice(write or as_python)]))
+        return " ".join(filter(None, [hint, *self.advice(write or as_python)]))
+
+    def text(self, write: Callable[[Remedy], str] | None = None) -> str:
+        """What happened, and what to try."""
+        return " ".join(filter(None, [self.happened, self.to_try(write)]))
 
     def __str__(self) -> str:
         return self.text()
@@ -125,9 +129,14 @@ NEARLY_ALL = 0.999  # the largest share that is written as less than all
 MOST_DECIMALS = 17
 
 
+def decimal_places(decimals: int) -> str:
+    """Digits after the point, in words."""
+    return "whole numbers" if decimals == 0 else f"{decimals} decimal{'s' * (decimals != 1)}"
+
+
 def rounded_to(decimals: int) -> str:
     """Of answers with so many digits after the point."""
-    return "rounded to whole numbers" if decimals == 0 else f"rounded to {decimals} decimal{'s' * (decimals != 1)}"
+    return f"rounded to {decimal_places(decimals)}"
 
 
 def listed(names: Sequence[Any]) -> str:

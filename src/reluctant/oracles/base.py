@@ -19,7 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
+from reluctant.errors import (
+    InvalidAnswer,
+    InvalidInput,
+    InvalidRows,
+    NonFiniteAnswer,
+    OutsideDomain,
+    Placeholder,
+    Words,
+    words,
+)
 from reluctant.numerics import FLOAT_BYTES, HOST, Array, Arrays, FloatArray, all_finite, joined
 
 
@@ -271,7 +280,7 @@ class Oracle(ABC):
         if explained is None:
             raise InvalidInput.about(
                 "gradients", got="a target without gradients", expected="one that was opened with them",
-                fix="Give them: open_oracle(f, gradients=g), or gradients=True for a torch module.",
+                fix=words("Give them: {gradients}, or True for a torch module.", gradients=Placeholder("g")),
             )  # fmt: skip
         rows = check_rows(x, self.facts.dim, self.facts.domain)
         answers = as_answers(explained.answer(rows), len(rows), explained.outputs)
@@ -460,12 +469,8 @@ def check_finite(
     if all_finite(answers):
         return answers
     bad, rows = np.flatnonzero(~np.isfinite(answers).all(axis=1)), asked()
-    raise NonFiniteAnswer(
-        f"{what}: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite "
-        f"numbers. {advice}",
-        rows=rows,
-        answers=answers,
-    )
+    got = f"{what}: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite numbers. "
+    raise NonFiniteAnswer(Words(got, advice), rows=rows, answers=answers)
 
 
 def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:
