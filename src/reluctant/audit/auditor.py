@@ -35,7 +35,7 @@ from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
 from reluctant.oracles import Counting, Facts, Oracle, Rows
-from reluctant.oracles.base import layers
+from reluctant.oracles.base import check_rows, layers
 from reluctant.oracles.http.security import shown_target
 from reluctant.oracles.input_units import FEWEST_SAMPLES, InputUnits, Scaled
 from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords, RunPrecision
@@ -322,15 +322,7 @@ def _honest_inputs(inputs: FloatArray | None, oracle: Counting, rng: int) -> Flo
     if inputs is None:
         own = as_generator(rng).spawn(1)[0]  # methods draw from the seed itself: copies are measured on other inputs
         return oracle.facts.domain.sample(own, HONEST_INPUTS, oracle.dim)
-    rows = _as_rows(inputs)
-    if rows.shape[1] != oracle.dim or not len(rows):
-        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim})")
-    if not np.isfinite(rows).all():
-        wrong = int((~np.isfinite(rows).all(axis=1)).sum())
-        raise InvalidRows.about("inputs", got=f"NaN or inf in {wrong} of {len(rows)} rows", expected="finite numbers")
-    if not oracle.facts.domain.contains(rows):
-        raise InvalidRows.about("inputs", got="some outside", expected=f"all in {oracle.facts.domain.describe()}")
-    return rows[:HONEST_INPUTS]
+    return check_rows(_as_rows(inputs), oracle.dim, oracle.facts.domain, "inputs")[:HONEST_INPUTS]
 
 
 def _as_rows(inputs: FloatArray) -> FloatArray:
