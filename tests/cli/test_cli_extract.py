@@ -176,7 +176,8 @@ def test_a_wrong_link_is_an_outcome(target, link, classifier, command):
 def test_a_target_that_raises_outside_a_box_is_told_to_get_a_domain(classifier, command):
     ended = command("extract", f"{classifier}:boxed", "--dim", 4)
     assert ended.status == 1
-    assert ended.out.count("--domain LOW,HIGH") == 1
+    assert "--domain LOW,HIGH" in ended.out
+    assert "domain=" not in ended.out  # what the target's error advises is typed in the same way
     assert command("extract", f"{classifier}:boxed", "--dim", 4, "--domain=-3,3").status == 0
 
 
@@ -201,3 +202,46 @@ def test_a_network_that_is_not_verified_has_no_certificate(command, folder):
     assert ended.status == 1
     assert "NOT" in ended.out
     assert "could be missing" not in ended.out
+
+
+EXPLAINED = """
+from reluctant.testing import planted
+
+network = planted((12, 4, 1), 0)
+
+def values(x):
+    return network(x)
+
+def slopes(x):
+    return network.gradients(x)
+
+def saliency(x):
+    return network.gradients(x) * x[:, None]
+"""
+
+
+@pytest.mark.parametrize(
+    "given", [["explained:slopes"], ["explained:saliency", "--explanation", "input-times-gradient"]]
+)
+def test_a_function_of_gradients_saves_queries(given, folder, command):
+    (folder / "explained.py").write_text(EXPLAINED)
+    ended = command("extract", "explained:values", "--dim", "12", "--json", "-", "-q", "--gradients", *given)
+    record = json.loads(ended.out)
+    assert ended.status == 0
+    assert record["extraction"]["network"]["widths"] == [12, 4, 1]
+    assert record["extraction"]["outcome"] == "recovered"
+    assert "gradients" in record["queries"]["by stage"]
+
+
+def test_a_network_has_gradients_of_its_own(target, command):
+    ended = command("span", target, "--gradients", "own", "--json", "-", "-q")
+    assert ended.status == 0
+    assert json.loads(ended.out)["queries"]["total"] < 80
+
+
+@pytest.mark.parametrize("name", ["nothing", "explained:nothing"])
+def test_gradients_that_are_nowhere_are_bad_input(name, target, folder, command):
+    (folder / "explained.py").write_text(EXPLAINED)
+    ended = command("extract", target, "--gradients", name)
+    assert ended.status == 2
+    assert "--gradients" in ended.err
