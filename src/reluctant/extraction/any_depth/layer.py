@@ -477,10 +477,8 @@ class LayerSearch:
         for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
             if self.known.layers and neuron.incoming.closed:
                 so_far = self.cells(besides=neuron).so_far
-                others = [other for other in self.neurons if other is not neuron]
-                ends = ends_at(self.asker, self.known, neuron.crease, neuron.incoming, so_far)
-                if ends and self.bends_at([n for n in others if n.incoming.closed], neuron):  # it may hide there
-                    self.neurons = others
+                if ends_at(self.asker, self.known, neuron.crease, neuron.incoming, so_far):
+                    self.neurons = [other for other in self.neurons if other is not neuron]
                 continue
             if not self.known.layers and hits[id(neuron)] >= on_most:
                 continue
