@@ -109,8 +109,11 @@ class KinkStore:
 
     def scan(self, lines: Lines) -> None:
         """Scan more lines and keep their kinks. Cost: about five rows a kink."""
-        scan = scan_lines(self.ask, lines, self.noise, self.rng)
+        most_rows = 20_000  # of a line: where noise is more than it seems, creases have no end
+        scan = scan_lines(self.ask, lines, self.noise, self.rng, most=most_rows * len(lines))
         self.unresolved += int(scan.open.sum())
+        if len(scan.samples) >= most_rows * len(lines):
+            raise StageFailed("lines", "creases without end", number=len(scan.samples), limit=most_rows * len(lines))
         if scan.creases.nowhere.any():
             raise StageFailed("lines", "pieces of a line do not meet", number=scan.creases.nowhere.sum(), limit=0)
         for line in range(len(lines)):

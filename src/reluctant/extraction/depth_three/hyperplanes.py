@@ -222,6 +222,7 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
     quiet, quiet_lines = 0, 2  # lines in a row without a new hyperplane: others show in part of space
     fruitless, most_fruitless = 0, 4  # looks for those in a row
+    steps, careful_steps = 12, 96  # that tell if all are found; more if some show in part of space alone
     others: FramedHyperplanes | None = None  # that depend on those found, and go on everywhere as well
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):
@@ -235,13 +236,13 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
             found = search.add(search.room_for(line) if found is None else found, line, creases)
             found, dependent = search.checked(found)
             quiet = 0 if len(found) > before else quiet + 1
-            if quiet >= quiet_lines and not (len(found) and search.is_complete(found)):
-                found = search.with_hidden(found)
+            if quiet >= quiet_lines and not (len(found) and search.is_complete(found, steps)):
+                found, steps = search.with_hidden(found), careful_steps
                 fruitless = 0 if len(found) > before else fruitless + 1
                 if fruitless == most_fruitless:
                     break
             others = dependent if others is None or others.is_narrower(found) else others.joined(dependent)
-            if len(found) and search.is_complete(found):
+            if len(found) and search.is_complete(found, steps):
                 found = exchanged(found, others)
                 unclear = sign_margins(found) >= LARGEST_MARGIN
                 if not unclear.any() or looked + 1 == most_lines:
@@ -329,7 +330,8 @@ class _HyperplaneSearch:
         plane = Frame(found.frame.points(start[None])[0], axes @ found.frame.basis)
         known = -(found.normals @ start + found.offsets) / (found.normals @ axes[0])
         lines = Lines.random(self.rng, 1, self.oracle.dim)
-        return look_along(self.oracle.query, plane, lines, known, self.noise, self.rng)
+        most_rows = 100 * (50 + len(found))  # where noise is more than it seems, creases have no end
+        return look_along(self.oracle.query, plane, lines, known, self.noise, self.rng, most_rows=most_rows)
 
     def room_for(self, line: LineInPlane) -> FramedHyperplanes:
         """No hyperplanes yet, in a frame that has room for as many as this line shows."""
@@ -561,9 +563,8 @@ class _HyperplaneSearch:
             found = found.chosen(found.errors < WORST_NORMAL)
         return found
 
-    def is_complete(self, found: FramedHyperplanes) -> bool:
-        """True if no step orthogonal to all normals changes the answers. Cost: 24 rows."""
-        test_steps = 12  # steps along which nothing may change
+    def is_complete(self, found: FramedHyperplanes, test_steps: int = 12) -> bool:
+        """True if no step orthogonal to all normals changes the answers, of so many. Cost: two rows each."""
         test_starts = (0.5, 2.0, 8.0)  # sizes of the points they start from
         test_reach = 10.0  # their length, in typical inputs
         n, k = found.normals.shape
