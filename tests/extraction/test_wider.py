@@ -9,7 +9,7 @@ from reluctant.audit import audit
 from reluctant.audit.copies import is_copy
 from reluctant.domains import Domain
 from reluctant.extraction import attempts
-from reluctant.extraction.attempts import CheckedNetwork
+from reluctant.extraction.candidate_check import CheckedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.results import Outcome

@@ -43,6 +43,7 @@ class RoundedProbabilities(Method):
     """
 
     few_digits: ClassVar[bool] = True
+    reads_rounded: ClassVar[bool] = True
 
     widths: tuple[int, ...] = (6, 12, 24, 36)
     starts: int = 3

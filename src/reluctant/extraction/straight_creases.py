@@ -218,6 +218,16 @@ class CreaseKinds:
         mostly_straight = 0.9  # straight creases of all: the others may be pairs too close to each other
         return self.creases > 0 and self.straight >= mostly_straight * self.creases
 
+    @property
+    def may_be_deeper(self) -> bool:
+        """True if some bend, or there are none, on a line of pieces that exact methods can work with."""
+        return not self.hopeless and not self.one_layer
+
+    @property
+    def may_be_one_layer(self) -> bool:
+        """True if few bend or none, on a line of pieces that exact methods can work with."""
+        return not self.hopeless and self.mostly_straight
+
     def __str__(self) -> str:
         slug = "line-unresolved" if self.hopeless else "creases-followed"
         return str(Diagnosis(slug, self.to_dict() | {"one_layer": self.one_layer}))

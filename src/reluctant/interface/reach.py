@@ -22,12 +22,14 @@ from typing import Any
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import TargetError
+from reluctant.errors import BudgetExhausted, TargetError
 from reluctant.interface.health import Interface, examine
 from reluctant.interface.kinds import NOISE_FACTOR
 from reluctant.interface.noise import answer_kind, ask
+from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Kind
+from reluctant.oracles.input_units import in_own_units
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import AnswerLink, Linked, PlainProbabilities, ProbabilityFormat, lost_digits
 from reluctant.results import Outcome
@@ -187,6 +189,44 @@ def clipped_range(oracle: Counting, health: Interface, rng: np.random.Generator)
         return None
     known = max(RESOLVED, SLOPE * probes.noise / health.spread) * (high - low)
     return Domain(_rounded_inward(low, known, inward=1.0), _rounded_inward(high, known, inward=-1.0))
+
+
+@dataclass(frozen=True)
+class ClippedInputs:
+    """The range that inputs seem to be clipped to, and what to do about a run that ended so for it."""
+
+    low: float
+    high: float
+    reason: Diagnosis
+
+    def evidence(self) -> dict[str, Any]:
+        """For the result."""
+        return {"clipped": (self.low, self.high), "reason": self.reason}
+
+
+def clipped_inputs(
+    oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
+) -> ClippedInputs | None:
+    """Of a run that ended so: the range that inputs seem to be clipped to; None if there is none.
+
+    Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
+    that a run ended in stays what it was.
+    """
+    if health.constant_beyond is None or health.saturated or not oracle.facts.domain.is_space or in_own_units(oracle):
+        return None
+    ended_in = oracle.ledger.last_stage
+    try:
+        box = clipped_range(oracle, health, rng)
+    except (BudgetExhausted, TargetError):
+        return None  # it is only a word more
+    finally:
+        oracle.ledger.last_stage = ended_in
+    if box is None:
+        return None
+    low, high = float(box.low), float(box.high)
+    inside = Remedy("inside-range", "extract", {"domain": (low, high)})  # inside their bounds there is more to find
+    fields = {"low": low, "high": high, "outcome": outcome.slug}
+    return ClippedInputs(low, high, Diagnosis("clipped-inputs", fields, (inside,)))
 
 
 def _rounded_inward(bound: float, known: float, inward: float) -> float:

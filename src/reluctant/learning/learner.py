@@ -37,7 +37,7 @@ from reluctant.extraction.any_position.models import (
     oriented_model,
     oriented_network,
 )
-from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE, evidence_of_clipping
+from reluctant.extraction.candidate_check import FEW_DIGITS_TOLERANCE
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
@@ -47,7 +47,7 @@ from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
 from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
-from reluctant.interface.reach import find_link
+from reluctant.interface.reach import clipped_inputs, find_link
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
@@ -386,7 +386,8 @@ class Learner:
         """Say what the network is good for."""
         self.run.keep(model)
         if not model.good_for(self.eps):
-            self.evidence.update(evidence_of_clipping(self.oracle, health, Outcome.NOT_ACCURATE, self.rng))
+            clipped = clipped_inputs(self.oracle, health, Outcome.NOT_ACCURATE, self.rng)
+            self.evidence.update({} if clipped is None else clipped.evidence())
             self.evidence.update(self.limits(model, noise))
             return Outcome.NOT_ACCURATE
         self.evidence.update(self.limits(model, noise))

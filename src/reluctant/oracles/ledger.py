@@ -51,7 +51,7 @@ class Ledger:
     """Running account of an opened target.
 
     listener: called after every change, for a progress bar. views: pictures of their work that stages keep, the last
-    of each.
+    of each. raised: an exception of the target's own class that came out of a question.
     """
 
     stages: dict[str, Rows] = field(default_factory=dict)
@@ -60,6 +60,7 @@ class Ledger:
     expected: int | None = None
     listener: Callable[[Ledger], None] | None = None
     views: dict[str, Any] = field(default_factory=dict)
+    raised: Exception | None = None
 
     def enter(self, rows: Rows) -> None:
         """Add rows to the current stage."""
@@ -80,6 +81,18 @@ class Ledger:
         """Rows entered since `stages` was this, by stage; stages without any are left out."""
         difference = {stage: rows - before.get(stage, Rows()) for stage, rows in self.stages.items()}
         return {stage: rows for stage, rows in difference.items() if rows != Rows()}
+
+    @contextmanager
+    def question(self, rows: int) -> Iterator[None]:
+        """Count rows that are asked for inside the block, and remember an exception of the target's own class."""
+        self.enter(Rows(asked=rows))
+        try:
+            yield
+        except ReluctantError:
+            raise
+        except Exception as error:
+            self.raised = error
+            raise
 
     @contextmanager
     def during(self, stage: str, expected: int | None = None) -> Iterator[None]:
@@ -126,13 +139,13 @@ class Counting(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Count, then pass on."""
-        self.ledger.enter(Rows(asked=len(rows)))
-        return self.inner.answer(rows)
+        with self.ledger.question(len(rows)):
+            return self.inner.answer(rows)
 
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Count, then pass on."""
-        self.ledger.enter(Rows(asked=len(moves)))
-        return self.inner.answer_moves(moves)
+        with self.ledger.question(len(moves)):
+            return self.inner.answer_moves(moves)
 
     @property
     def queries(self) -> int:

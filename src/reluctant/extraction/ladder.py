@@ -1,0 +1,192 @@
+"""The ladder: which methods `extract` tries on a target, in which order, and when it goes on to the next.
+
+`LADDER` is the table. Each rung names a method, what it needs of the target (`Need`), and what sends the search on:
+findings of a failed stage (`Shows`), or a condition on what earlier attempts left (`Standing`). `walk` goes through
+it. The cheapest method that may do comes first: one hidden layer costs about a query a parameter, two cost ten, more
+cost twenty and up; few digits cost some five times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+import numpy as np
+
+from reluctant.domains import Domain
+from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
+from reluctant.extraction.any_position import AnyPosition
+from reluctant.extraction.deep_few_digits import FewDigitsDeep
+from reluctant.extraction.deep_gradients import GradientLayers
+from reluctant.extraction.depth_three import DepthThree
+from reluctant.extraction.depth_two import DepthTwo, JumpLines
+from reluctant.extraction.few_digits import FewDigits
+from reluctant.extraction.method import Method, Shows
+from reluctant.extraction.rounded_probabilities import RoundedProbabilities
+from reluctant.extraction.straight_creases import CreaseKinds
+from reluctant.geometry.jumps import SearchedLine
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import FloatArray
+
+
+class Need(Enum):
+    """What a rung may need of the target and of the place where it is asked.
+
+    GRADIENTS: it answers them, and they are gradients; VALUES: it does not. DIGITS: all those of float64, as far as
+    exact methods can tell; FEW_DIGITS: fewer, and enough to work with; NOISE: all of them, with a noise that shows.
+    ROUNDED: probabilities of so few decimals that no line can be read. SPACE: it is asked everywhere; BOUNDS: within
+    bounds; OWN_BOX: within bounds that the search has chosen. ONE_INPUT, MORE_INPUTS.
+    """
+
+    GRADIENTS = auto()
+    VALUES = auto()
+    DIGITS = auto()
+    FEW_DIGITS = auto()
+    NOISE = auto()
+    ROUNDED = auto()
+    SPACE = auto()
+    BOUNDS = auto()
+    OWN_BOX = auto()
+    ONE_INPUT = auto()
+    MORE_INPUTS = auto()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the attempts so far leave to the next one.
+
+    shows: of the last attempt that failed in a stage. lines: searched by it. part: the part of the network that is
+    known. whole: a whole network was found, and is in doubt. against: rows (n, d) that spoke against such networks.
+    stages: in which rows were asked. layers: follows creases of a line, at the first call, to tell how deep it is.
+    """
+
+    domain: Domain
+    shows: Shows
+    lines: tuple[SearchedLine, ...]
+    part: ReLUNetwork | None
+    whole: bool
+    against: list[FloatArray]
+    stages: Collection[str]
+    layers: Callable[[], CreaseKinds]
+
+
+Choice: TypeAlias = Callable[[Standing], Method | None]
+Condition: TypeAlias = Callable[[Standing], bool]
+AGAIN = None  # as often as there are attempts
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One or more attempts by one method.
+
+    method: as a function of the standing; None passes the rung. needs: all of these. unless: findings of the last
+    failure that make it vain. unless_twice: the same of findings that two of its own attempts have shown. when: asked
+    before each attempt. times: most attempts. last_if: asked after the last one; if true the ladder ends here.
+    """
+
+    method: Choice
+    needs: frozenset[Need]
+    unless: frozenset[Shows] = frozenset()
+    unless_twice: frozenset[Shows] = frozenset()
+    when: Condition = lambda _: True
+    times: int | None = 1
+    last_if: Condition = lambda _: False
+
+
+def walk(rungs: Collection[Rung], has: frozenset[Need], standing: Callable[[], Standing]) -> Iterator[Method]:
+    """The methods for a target that has all this, one for each attempt, by what earlier ones have shown."""
+    for rung in rungs:
+        if not rung.needs <= has:
+            continue
+        shown: list[Shows] = []
+        while rung.times is AGAIN or len(shown) < rung.times:
+            now = standing()
+            vain = now.shows in rung.unless or any(shown.count(each) > 1 for each in rung.unless_twice)
+            method = None if vain or not rung.when(now) else rung.method(now)
+            if method is None:
+                break
+            yield method
+            shown.append(standing().shows)
+        if shown and rung.last_if(standing()):
+            return
+
+
+def again_and_again(method: Method) -> tuple[Rung, ...]:
+    """The ladder of a method that was asked for."""
+    return (Rung(_always(method), frozenset(), times=AGAIN),)
+
+
+def _always(method: Method) -> Choice:
+    return lambda _: method
+
+
+def _through_counterexamples(now: Standing) -> Method | None:
+    rows = [row for row in now.against if now.domain.contains(row[None])]
+    return DepthTwo(by_gradients=JumpLines(through=np.array(rows))) if rows else None
+
+
+def _is_crowded(now: Standing) -> bool:
+    """True if a line has so many creases that some are too close to each other."""
+    return now.part is not None and now.part.depth == 2 and now.part.widths[1] >= DepthTwo.crowd
+
+
+def _lacks_digits_alone(now: Standing) -> bool:
+    """True if one hidden layer explains the lines."""
+    return DepthTwo.depth_known_from in now.stages and now.shows is not Shows.WITNESSES
+
+
+def _needs(*needs: Need) -> frozenset[Need]:
+    return frozenset(needs)
+
+
+HIDDEN_SHARE = 0.7  # of a neuron's crossings of lines, where units that are off hide the others
+_ONE_LAYER, _ROUNDED = _always(DepthTwo()), _needs(Need.ROUNDED)
+_BY_GRADIENTS = _needs(Need.GRADIENTS, Need.SPACE, Need.DIGITS, Need.MORE_INPUTS)
+_FEW, _FEW_INSIDE = _needs(Need.FEW_DIGITS, Need.SPACE), _needs(Need.FEW_DIGITS, Need.BOUNDS)
+_DIGITS, _OWN_BOX = _needs(Need.DIGITS), _needs(Need.DIGITS, Need.OWN_BOX)
+_DEEPER = frozenset({Shows.BENT_CREASES, Shows.OTHER_CREASES})
+
+LADDER = (
+    # Probabilities of a few decimals: one fit, then fits to more rows.
+    Rung(_always(RoundedProbabilities()), _ROUNDED),
+    Rung(_always(RoundedProbabilities(answers_each=8.0, fewest_rows=2400)), _ROUNDED, times=AGAIN),
+    # Gradients: one hidden layer, again through inputs that spoke against it; then more layers.
+    Rung(_ONE_LAYER, _needs(Need.GRADIENTS)),
+    Rung(_through_counterexamples, _needs(Need.GRADIENTS, Need.SPACE)),
+    Rung(_through_counterexamples, _needs(Need.GRADIENTS, Need.BOUNDS), times=3),  # bounds hide neurons of a corner
+    Rung(lambda now: GradientLayers(begun=now.lines), _BY_GRADIENTS),
+    Rung(lambda now: GradientLayers(through=np.array(now.against)), _BY_GRADIENTS, when=lambda now: now.whole),
+    Rung(_always(FewDigits()), _needs(Need.NOISE)),
+    # Few digits inside bounds: more lines meet more creases.
+    Rung(_always(FewDigits(3)), _FEW_INSIDE),
+    Rung(_always(FewDigits(6)), _FEW_INSIDE),
+    Rung(_always(FewDigits(12)), _FEW_INSIDE),
+    # Few digits: one hidden layer until there seem to be more (one line may miss a neuron, two rarely do); then two.
+    Rung(_always(FewDigits()), _FEW, unless=_DEEPER, unless_twice=frozenset({Shows.SUBSPACE}), times=AGAIN),
+    Rung(_always(FewDigitsDeep()), _FEW, unless=frozenset({Shows.WIDE_LAYER}), times=AGAIN),
+    # All digits: one hidden layer; in a crowd again, as what follows costs far more there.
+    Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.VALUES)),
+    Rung(_ONE_LAYER, _DIGITS, when=_is_crowded, last_if=_lacks_digits_alone),
+    # Within bounds of the search's own: one hidden layer again, then several; within a user's, one alone.
+    Rung(_ONE_LAYER, _OWN_BOX, unless=frozenset({Shows.BENT_CREASES})),
+    Rung(_always(DeepInBox()), _OWN_BOX, times=AGAIN),
+    Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.BOUNDS), times=AGAIN),
+    Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.ONE_INPUT), times=AGAIN),
+    # Everywhere: by what creases look like, unless no exact method could work with them.
+    Rung(_always(DepthThree()), _DIGITS, when=lambda now: now.layers().may_be_deeper),
+    Rung(_ONE_LAYER, _DIGITS, when=lambda now: now.layers().may_be_one_layer and now.layers().one_layer),
+    Rung(
+        lambda now: AnyPosition(fewest_neurons=now.layers().creases),  # a few lines do not show all neurons apart
+        _DIGITS,
+        when=lambda now: now.layers().may_be_one_layer,
+    ),
+    Rung(_always(AnyDepth()), _DIGITS, when=lambda now: not now.layers().hopeless),  # a line may show no bent crease
+    Rung(
+        _always(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE))),
+        _DIGITS,
+        when=lambda now: not now.layers().hopeless,
+        times=AGAIN,
+    ),
+)  # fmt: skip
