@@ -186,6 +186,16 @@ class KinkStore:
         off = np.linalg.norm(along - self.kinks.bend[kink]) + sizes[1:].sum()
         return None if off > bend_error * sizes[0] else (rows[0], float(sizes[0]))
 
+    def jump(self, kink: int) -> FloatArray | None:
+        """Jump (d,) of the slope of one sum of the outputs, the same for all kinks; None where gradients failed."""
+        if self.normal(kink) is None:
+            return None
+        before = int(self.piece_before(np.array([kink]))[0])
+        left, right = self.gradients[before], self.gradients[before + 1]
+        assert left is not None and right is not None
+        outputs = np.random.default_rng(len(left)).standard_normal(len(left))
+        return np.asarray(outputs @ (right - left) / np.linalg.norm(outputs))
+
     def piece_before(self, which: IntArray) -> IntArray:
         """The piece before each of these kinks; the one after it is the next."""
         return np.asarray(which + self.kinks.line[which])

@@ -27,7 +27,9 @@ from reluctant.extraction.any_depth.crease_equations import (
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
+from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
 from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of
+from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -118,6 +120,8 @@ class LayerLimits:
             often a crease of a deeper layer goes straight on for long.
         hidden_share: the same of neurons that units above hide, and that were seen to go on behind others.
         hidden_kinks: kinks that such neurons are looked for at, in a layer.
+        in_part: neurons of the first layer are those that several lines show and that bend at no other, however much
+            of them is hidden.
     """
 
     layers: int = 8
@@ -133,11 +137,13 @@ class LayerLimits:
     seen_share: float = 0.95
     hidden_share: float = 0.25
     hidden_kinks: int = 64
+    in_part: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("repairs", "reentries"))
 
 
+FEW_FIRST = 12  # neurons of a first layer: cells are so large that creases of others go straight on for long
 NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
 
 
@@ -155,6 +161,8 @@ class LayerSearch:
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
+        if self.limits.in_part:
+            self.find_by_jumps() if self.known.layers else self.find_in_part()
         quiet, enough = 0, self.limits.quiet_lines if self.known.layers else self.limits.quiet_lines_first
         most = self.store.lines + self.limits.new_lines
         while quiet < enough * self.patience() and self.store.lines < most * self.patience() and not self.at_odds():
@@ -168,6 +176,72 @@ class LayerSearch:
         self.sharpen()
         self.let_go_deeper()
         self.settle_sides(final=True)
+
+    def find_by_jumps(self) -> None:
+        """Neurons whose kinks jump alike, on more lines until they explain all kinks. Cost: d + 2 rows a piece."""
+        fewest_lines, more, rounds = 16, 4, 3
+        for _ in range(rounds):
+            self.store.scan_random(max(more, fewest_lines - self.store.lines))
+            self.neurons = self.jumping_alike()
+            if not self.unexplained().any():
+                break
+        self.settle_sides(final=True)
+
+    def jumping_alike(self) -> list[Neuron]:
+        """The neurons that kinks of several lines are of."""
+        kinks = self.store.kinks
+        which = np.flatnonzero(self.store.unexplained(self.known) & (kinks.width > NARROWEST * kinks.unit))
+        which = which[np.argsort(-(kinks.width / kinks.unit)[which])]
+        if len(which):
+            self.store.measure(which)
+        seen = [(kink, jump) for kink in which if (jump := self.store.jump(int(kink))) is not None]
+        if not seen:
+            return []
+        which, jumps = np.array([kink for kink, _ in seen]), np.array([jump for _, jump in seen])
+        equations = JumpEquations.of(self.known, kinks.point[which], jumps)
+        found = []
+        for members in shared_jumps(equations, kinks.line[which]):
+            size = float(np.linalg.norm(jumps[members[0]]))
+            crease = Crease(kinks.point[which[members]], jumps[members[0]] / size, size)
+            found.append(self.accepted(crease, hidden=True))
+        return [neuron for neuron in found if neuron is not None]
+
+    def find_in_part(self) -> None:
+        """Neurons of the first layer that show in part of space: kinks of several lines lie on their hyperplanes.
+
+        So do those of neurons above inside a cell, but these bend where they meet others. Cost: d + 2 rows for each
+        piece of a line, and up to 192 for each hyperplane.
+        """
+        lines, fewest, same, error = 12, 2, 1e-6, 1e-8  # of a normal: errors, and how far those of one neuron differ
+        if self.store.lines < lines:
+            self.store.scan_random(lines - self.store.lines)
+        kinks = self.store.kinks
+        which = np.flatnonzero(kinks.width > NARROWEST * kinks.unit)
+        self.store.measure(which)
+        seen = [(kink, normal) for kink in which if (normal := self.store.normal(int(kink))) is not None]
+        if not seen:
+            return
+        which, normals = np.array([kink for kink, _ in seen]), np.array([normal for _, (normal, _) in seen])
+        on = kinks.point[which]
+        offsets = -(normals * on).sum(axis=1)
+        together = np.abs(normals @ normals.T) > 1 - same**2
+        signs = np.sign(normals @ normals.T)
+        together &= np.abs(offsets - signs * offsets[:, None]) < same * kinks.unit[which]
+        first = np.array([int(np.flatnonzero(row)[0]) == i for i, row in enumerate(together)])
+        several = np.array([len(np.unique(kinks.line[which[row]])) >= fewest for row in together])
+        chosen = np.flatnonzero(first & several)
+        planes = CreasePlanes(normals, offsets, np.full(len(which), error), on)
+        meetings = CreaseMeetings(self.asker.ask, self.asker.noise, self.asker.scale)
+        chosen = chosen[~meetings.bending(planes.chosen(chosen), planes.chosen(chosen))]
+        for i in chosen:  # again at every place where it was seen, with fewer others that are none
+            if meetings.bending(planes.chosen(together[i]), planes.chosen(chosen[chosen != i])).any():
+                chosen = chosen[chosen != i]
+        for i in chosen:
+            passed = on[together[i]]
+            crease = Crease(on[i][None], normals[i], float(seen[i][1][1])).with_points(passed)
+            neuron = self.accepted(crease, hidden=True)
+            if neuron is not None:
+                self.add(neuron)
 
     def sharpen(self) -> None:
         """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
@@ -460,6 +534,8 @@ class LayerSearch:
         Such a crease goes straight on for long where the target is constant behind its bends, or open coefficients
         leave much to choose. Those that lines show least come first.
         """
+        if not self.known.layers and len(self.neurons) <= FEW_FIRST:
+            self.let_go_bending()
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
         for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
@@ -473,6 +549,16 @@ class LayerSearch:
             surer = [n for n in self.neurons if n.incoming.closed and hits[id(n)] > hits[id(neuron)]]
             if surer and self.bends_at(surer, neuron):
                 self.neurons = [other for other in self.neurons if other is not neuron]
+
+    def let_go_bending(self) -> None:
+        """Let go of neurons of the first layer whose creases bend where they meet those of others."""
+        rows = np.array([neuron.incoming.weights for neuron in self.neurons]).reshape(-1, self.store.dim)
+        sizes = np.linalg.norm(rows, axis=1)
+        biases = np.array([neuron.incoming.bias for neuron in self.neurons])
+        on = np.array([neuron.crease.points[0] for neuron in self.neurons]).reshape(rows.shape)
+        planes = CreasePlanes(rows / sizes[:, None], biases / sizes, np.full(len(rows), LARGEST_RESIDUAL), on)
+        bent = CreaseMeetings(self.asker.ask, self.asker.noise, self.asker.scale).bending(planes, planes)
+        self.neurons = [neuron for neuron, drop in zip(self.neurons, bent, strict=True) if not drop]
 
     def bends_at(self, others: Sequence[Neuron], neuron: Neuron) -> bool:
         """True if the crease of a neuron, followed across those of others, is seen to bend there."""

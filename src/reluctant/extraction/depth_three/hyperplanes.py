@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import LineInPlane, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
@@ -53,6 +54,11 @@ class FramedHyperplanes:
 
     def __len__(self) -> int:
         return len(self.normals)
+
+    @property
+    def planes(self) -> CreasePlanes:
+        """The hyperplanes alone."""
+        return CreasePlanes(self.normals, self.offsets, self.errors, self.on)
 
     @property
     def condition(self) -> float:
@@ -146,23 +152,6 @@ class FramedHyperplanes:
         apart = np.linalg.norm(self.normals - sign[:, None] * one.normals, axis=1)
         offset = np.abs(self.offsets - sign * one.offsets) / (self.scale + np.abs(self.offsets))
         return np.asarray((apart < same_hyperplane) & (offset < same_hyperplane))
-
-
-def meeting_places(
-    some: FramedHyperplanes, known: FramedHyperplanes, i: IntArray, j: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """From a point of each hyperplane the direction (n, k) inside it to a known one, and how far (n,) that is.
-
-    Infinite where the two are parallel.
-    """
-    parallel = 1e-4  # part of a normal that is not along the other
-    normals, others = some.normals[i], known.normals[j]
-    inside = others - (others * normals).sum(axis=1, keepdims=True) * normals
-    length = np.linalg.norm(inside, axis=1)
-    usable = length > parallel
-    tangents = inside / np.where(usable, length, 1.0)[:, None]
-    values = (some.on[i] * others).sum(axis=1) + known.offsets[j]
-    return tangents, np.where(usable, -values / np.where(usable, length, 1.0), np.inf)
 
 
 LARGEST_MARGIN = 1e-4  # right ones stay below 1e-7, wrong ones are above 0.1
@@ -401,45 +390,8 @@ class _HyperplaneSearch:
         return found
 
     def bending(self, some: FramedHyperplanes, known: FramedHyperplanes) -> BoolArray:
-        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above.
-
-        Cost: 8 rows for each of the 8 nearest known ones, and of the 16 after these where it goes on at all of them.
-        """
-        together, rounds = 8, 3
-        bent = np.zeros(len(some), dtype=bool)
-        if not len(some) or not len(known):
-            return bent
-        pairs = np.indices((len(some), len(known))).reshape(2, -1)
-        away = np.abs(meeting_places(some, known, *pairs)[1]).reshape(len(some), -1)
-        order = np.argsort(away, axis=1)
-        for start in range(0, together * rounds, together):
-            near = order[~bent, start : start + together]
-            i, j = np.repeat(np.flatnonzero(~bent), near.shape[1]), near.reshape(-1)
-            i, j = (part[np.isfinite(away[i, j])] for part in (i, j))
-            ends, _ = self.meeting_at(some, known, i, j)
-            i, j = i[ends], j[ends]
-            _, goes_on = self.meeting_at(known, some, j, i)
-            bent[i[goes_on]] = True
-        return bent
-
-    def meeting_at(
-        self, some: FramedHyperplanes, known: FramedHyperplanes, i: IntArray, j: IntArray
-    ) -> tuple[BoolArray, BoolArray]:
-        """Whether each hyperplane is seen before it meets a known one and not after, and whether it is after too."""
-        beside, reach = 1e-3, 2e-4  # of the way there: how far before and after it is looked for, and over which reach
-        off_course = 20.0  # errors of a hyperplane that its crease may be away from it
-        tangents, way = meeting_places(some, known, i, j)
-        size = np.abs(way)
-        within = off_course * some.errors[i] * size + DOUBLE.rounding * some.scale
-        seen = []
-        if not len(i):
-            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
-        for side in (1 - beside, 1 + beside):
-            points = some.on[i] + (side * way)[:, None] * tangents
-            ask = self.in_frame(some.frame)
-            seen.append(cross(ask, points, some.normals[i], reach * size, self.noise, within).critical)
-        before, after = seen
-        return before & ~after, before & after
+        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above."""
+        return CreaseMeetings(self.in_frame(known.frame), self.noise, known.scale).bending(some.planes, known.planes)
 
     def changing_places(self, found: FramedHyperplanes) -> list[tuple[FloatArray, FloatArray]]:
         """Points (k,) and unit directions orthogonal to all normals along which answers change, the most first."""
