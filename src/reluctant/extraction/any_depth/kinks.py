@@ -192,7 +192,8 @@ class KinkStore:
             return None
         before = int(self.piece_before(np.array([kink]))[0])
         left, right = self.gradients[before], self.gradients[before + 1]
-        assert left is not None and right is not None
+        assert left is not None
+        assert right is not None
         outputs = np.random.default_rng(len(left)).standard_normal(len(left))
         return np.asarray(outputs @ (right - left) / np.linalg.norm(outputs))
 

@@ -22,13 +22,14 @@ from reluctant.extraction.any_depth.crease_equations import (
     joined_creases,
     same_neuron,
     settle_open,
+    settled_sides,
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
-from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
 from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of
+from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
 from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
@@ -84,11 +85,21 @@ def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neu
     return hits >= fewest_hits and not (looked_for and not is_there(asker, known, neuron.crease, neuron.incoming))
 
 
-def as_layer(neurons: Sequence[Neuron], features: FloatArray) -> Layer:
-    """A layer with unit rows; what cannot be seen of its neurons is settled by the features at points met so far."""
+def as_layer(neurons: Sequence[Neuron], features: FloatArray, *, both: bool = False) -> Layer:
+    """A layer with unit rows; what cannot be seen of its neurons is settled by the features at points met so far.
+
+    both: a neuron that may be on or off where it is not seen is there twice, and the outputs tell which one it is.
+    """
     if not neurons:
         raise StageFailed("layers", "a layer has lost all of its neurons", number=0, limit=1)
-    settled = [settle_open(n.incoming, features) for n in neurons]
+    if both:
+        sides = [settled_sides(n.incoming, features, soft=True) for n in neurons]
+        kept = [[one for one in each if one.margin > 0] or [max(each, key=lambda one: one.margin)] for each in sides]
+        kept = [each if not n.incoming.closed else each[:1] for n, each in zip(neurons, kept, strict=True)]
+        neurons = [n for n, each in zip(neurons, kept, strict=True) for _ in each]
+        settled = [one for each in kept for one in each]
+    else:
+        settled = [settle_open(n.incoming, features) for n in neurons]
     rows = np.array([s.weights for s in settled])
     biases = -np.array([s.weights @ n.incoming.start for s, n in zip(settled, neurons, strict=True)])
     carried = np.zeros(rows.shape[1], dtype=bool)
@@ -143,7 +154,6 @@ class LayerLimits:
         check_settings(self, may_be_zero=("repairs", "reentries"))
 
 
-FEW_FIRST = 12  # neurons of a first layer: cells are so large that creases of others go straight on for long
 NARROWEST = 1e-4  # pieces narrower than this, relative to scale and distance, are no good start
 
 
@@ -161,8 +171,10 @@ class LayerSearch:
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
-        if self.limits.in_part:
-            self.find_by_jumps() if self.known.layers else self.find_in_part()
+        if self.limits.in_part and not self.known.layers:
+            self.find_in_part()
+        elif self.limits.in_part and self.find_by_jumps():
+            return
         quiet, enough = 0, self.limits.quiet_lines if self.known.layers else self.limits.quiet_lines_first
         most = self.store.lines + self.limits.new_lines
         while quiet < enough * self.patience() and self.store.lines < most * self.patience() and not self.at_odds():
@@ -177,15 +189,25 @@ class LayerSearch:
         self.let_go_deeper()
         self.settle_sides(final=True)
 
-    def find_by_jumps(self) -> None:
-        """Neurons whose kinks jump alike, on more lines until they explain all kinks. Cost: d + 2 rows a piece."""
-        fewest_lines, more, rounds = 16, 4, 3
+    def find_by_jumps(self) -> bool:
+        """Neurons whose kinks jump alike, on more lines until they explain most kinks; True if they do.
+
+        Cost: d + 2 rows for each piece of a line.
+        """
+        fewest_lines, more, rounds, few = 16, 4, 3, 0.1
         for _ in range(rounds):
             self.store.scan_random(max(more, fewest_lines - self.store.lines))
             self.neurons = self.jumping_alike()
-            if not self.unexplained().any():
+            if self.unexplained().sum() <= few * self.store.unexplained(self.known).sum():
                 break
+        else:
+            return False
+        before, neurons = self.known, self.neurons
         self.settle_sides(final=True)
+        if not self.known.sided or len(self.neurons) < len(neurons):
+            self.known, self.neurons, self.turned, self.mirrored = before.with_open_sides(), neurons, None, None
+            self.open_sides = True
+        return True
 
     def jumping_alike(self) -> list[Neuron]:
         """The neurons that kinks of several lines are of."""
@@ -199,12 +221,36 @@ class LayerSearch:
             return []
         which, jumps = np.array([kink for kink, _ in seen]), np.array([jump for _, jump in seen])
         equations = JumpEquations.of(self.known, kinks.point[which], jumps)
-        found = []
+        found = list[Neuron]()
         for members in shared_jumps(equations, kinks.line[which]):
             size = float(np.linalg.norm(jumps[members[0]]))
             crease = Crease(kinks.point[which[members]], jumps[members[0]] / size, size)
-            found.append(self.accepted(crease, hidden=True))
-        return [neuron for neuron in found if neuron is not None]
+            neuron = self.accepted(crease, hidden=True)
+            found += [] if neuron is None else [neuron]
+        return self.without_parts([self.followed_on(neuron) for neuron in self.without_parts(found)])
+
+    def followed_on(self, neuron: Neuron) -> Neuron:
+        """A neuron with open coefficients followed to where they show, as far as its equations agree then."""
+        if neuron.incoming.closed:
+            return neuron
+        crease = follow_crease(self.asker, self.known, neuron.crease)
+        further = None if crease is None else self.accepted(crease)
+        return neuron if further is None else further
+
+    def without_parts(self, neurons: Sequence[Neuron]) -> list[Neuron]:
+        """Without neurons whose points all lie on the crease of another one that is known better."""
+        same = 1e-8  # of the features: how far from zero the value of the other may be
+        kept = list[Neuron]()
+        for neuron in sorted(neurons, key=lambda each: each.incoming.open.shape[1]):
+            features = self.known.features(neuron.crease.points)
+            sizes = np.linalg.norm(features - features.mean(axis=0), axis=1).max() + 1
+            if not any(
+                bool((np.abs(one.values(features)) <= same * sizes * np.linalg.norm(one.weights)).all())
+                and bool(one.determined(features).all())
+                for one in (each.incoming for each in kept)
+            ):
+                kept.append(neuron)
+        return kept
 
     def find_in_part(self) -> None:
         """Neurons of the first layer that show in part of space: kinks of several lines lie on their hyperplanes.
@@ -534,7 +580,7 @@ class LayerSearch:
         Such a crease goes straight on for long where the target is constant behind its bends, or open coefficients
         leave much to choose. Those that lines show least come first.
         """
-        if not self.known.layers and len(self.neurons) <= FEW_FIRST:
+        if not self.known.layers and self.limits.in_part:
             self.let_go_bending()
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
@@ -566,11 +612,11 @@ class LayerSearch:
         crease = follow_crease(self.asker, known, neuron.crease)
         return crease is not None and solve_crease(self.known, crease).residual > INCONSISTENT
 
-    def layer(self, neurons: Sequence[Neuron] | None = None) -> Layer:
+    def layer(self, neurons: Sequence[Neuron] | None = None, *, both: bool = False) -> Layer:
         """The neurons found, or these, as a layer with unit rows; what cannot be seen of them is settled."""
         points = [self.store.kinks.point, self.store.middles, *self.store.ends]
         neurons = self.neurons if neurons is None else neurons
-        return as_layer(neurons, self.known.features(np.concatenate(points)))
+        return as_layer(neurons, self.known.features(np.concatenate(points)), both=both)
 
     def accepted(self, crease: Crease, *, hidden: bool = False) -> Neuron | None:
         """The neuron of a crease, as far as is known."""
@@ -585,6 +631,7 @@ class Ladder:
     def __init__(self, oracle: Counting, asker: Asker, store: KinkStore, limits: LayerLimits) -> None:
         self.oracle, self.asker, self.store, self.limits = oracle, asker, store, limits
         self.searches: list[LayerSearch] = []
+        self.both = False  # open neurons of the last layer are there on both sides
 
     @property
     def top(self) -> LayerSearch:
@@ -593,7 +640,9 @@ class Ladder:
 
     def known(self) -> KnownLayers:
         """All layers, the last one with open sides."""
-        return self.top.known.extended(self.top.layer()) if self.searches else KnownLayers(self.store.dim)
+        if not self.searches:
+            return KnownLayers(self.store.dim)
+        return self.top.known.extended(self.top.layer(both=self.both))
 
     def climb(self, is_last: Callable[[KnownLayers], bool]) -> None:
         """Find layers until one is the last."""
@@ -619,6 +668,10 @@ class Ladder:
             self.push(search)
             if is_last(self.known()):
                 return
+            self.both = self.limits.in_part
+            if self.both and is_last(self.known()):
+                return
+            self.both = False
         most = self.limits.layers
         raise StageFailed("layers", "kinks that no layer explains", number=most, limit=most)
 
@@ -649,6 +702,8 @@ class Ladder:
 
     def look_again(self) -> None:
         """After new lines: what they speak against is dropped, what they close is closed, new creases are followed."""
+        if self.limits.in_part and self.top.known.layers and self.top.find_by_jumps():
+            return
         self.top.review()
         self.top.close()
         # Layers that were rebuilt may have lost neurons, whose kinks are there again.

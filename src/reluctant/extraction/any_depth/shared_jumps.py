@@ -110,7 +110,7 @@ def _together(equations: JumpEquations, one: _Part, other: _Part) -> _Part | Non
     """The two as one, if they agree in more than one way round can by chance."""
     spare = 3  # equations of the other that hold beyond the unknowns they settle
     left, right = other.stacked(equations)
-    size = float(np.linalg.norm(one.signs[0] * equations.right[one.members[0]]))
+    size = float(np.linalg.norm(equations.right[np.concatenate([one.members, other.members])], axis=1).min())
     told = left.shape[1] - other.unknowns.open.shape[1]  # independent equations of the other
     u, sizes, _ = np.linalg.svd(left @ one.unknowns.open, full_matrices=False)
     rank = int((sizes > OPEN).sum())
@@ -128,8 +128,9 @@ def _together(equations: JumpEquations, one: _Part, other: _Part) -> _Part | Non
 
 def _grown(equations: JumpEquations, seed: int, left: BoolArray) -> _Part:
     """The kinks among those left that agree with one, those that settle the fewest unknowns first."""
-    spare = 2  # equations that hold beyond the unknowns they settle
-    size = float(np.linalg.norm(equations.right[seed]))
+    most_spare = 4  # equations that hold beyond the unknowns they settle, or all but one
+    spare = min(equations.left.shape[1] - 1, most_spare)
+    sizes_of = np.linalg.norm(equations.right, axis=1)
     count = equations.left.shape[2]
     unknowns = _Unknowns(np.zeros(count), np.eye(count)).joined(equations.left[seed], equations.right[seed])
     members, signs = [seed], [1.0]
@@ -145,7 +146,7 @@ def _grown(equations: JumpEquations, seed: int, left: BoolArray) -> _Part:
             off = rest + turn * equations.right[others]
             inside = np.where(settled, np.einsum("nqu,nq->nu", u, off), 0.0)
             off = off - np.einsum("nqu,nu->nq", u, inside)
-            sign[np.linalg.norm(off, axis=1) < AGREE * size] = turn
+            sign[np.linalg.norm(off, axis=1) < AGREE * np.minimum(sizes_of[others], sizes_of[seed])] = turn
         agreeing = np.flatnonzero((sign != 0) & (equations.left.shape[1] - rank >= spare))
         if not len(agreeing):
             break
