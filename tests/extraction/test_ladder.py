@@ -9,8 +9,7 @@ import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.extraction import attempts
-from reluctant.extraction.findings import Attempt, Attempts
-from reluctant.extraction.ladder import LADDER, Need, Standing, walk
+from reluctant.extraction.ladder import LADDER, Attempt, Attempts, Need, Standing, walk
 from reluctant.extraction.method import Shows, StageFailed
 from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.interface.health import examine as examine_health
@@ -45,9 +44,7 @@ def test_what_was_tried_is_told_with_its_rows():
     assert all(each.rows > 0 for each in tried)
     assert sum(each.rows for each in tried) <= found.queries
     assert found.to_dict()["evidence"]["attempts"][0]["method"] == "DepthTwo"
-    lines = str(found.evidence["attempts"]).splitlines()
-    assert lines[0].startswith(f"DepthTwo: {tried[0].rows} rows, ended in stage")
-    assert str(found.evidence["line search"]).endswith("creases.")
+    assert str(found.evidence["attempts"]).startswith(f"DepthTwo: {tried[0].rows} rows")
 
 
 class Given(rl.Method):
@@ -146,7 +143,6 @@ def test_arithmetic_that_raises_ends_one_attempt_by_name():
     assert (first.stage, first.raised, first.number, first.limit) == ("arithmetic", "IndexError", 1, 0)
     assert first.rows == 10
     assert last.raised == ""
-    assert "IndexError in stage lines" in result.evidence["failures"][0]
 
 
 def test_arithmetic_that_always_raises_leaves_the_part_that_was_found():
