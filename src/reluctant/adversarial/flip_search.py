@@ -195,7 +195,7 @@ class Flip(Ended):
 
     @property
     def change(self) -> Diagnosis:
-        """What changes, and by how large a step; evidence["threshold"] is where one output changes side, if not at 0."""
+        """What changes, and by how large a step; evidence["threshold"] says where one output changes side."""
         what = {"classes": self.classes, "threshold": self.evidence.get("threshold"), "size": self.size}
         if not self.relative_size <= FARTHEST_SHARE:  # from the origin, or next to it
             return Diagnosis("flip-by-step", what)

@@ -883,7 +883,7 @@ CHECKS: Mapping[str, Entry] = {
             "relative_size": 0.02,
             "scaled_size": 0.9,
             "typical": 0.67,
-        },  # fmt: skip
+        },
     ),
 }
 
