@@ -668,8 +668,13 @@ AUDITS: Mapping[str, Entry] = {
     ),
     "real-numbers-asked": Entry(
         "{whole_columns} whole numbers alone in the inputs given, and the audit asked real numbers there. An interface "
-        "that refuses these leaks less; how much less was not measured.",
+        "that refuses these leaks less: name such columns to see what remains (integers=COLUMNS).",
         example={"columns": (0, 4), "inputs": 8},
+    ),
+    "columns-held": Entry(
+        "{held_columns}, and asked real numbers in the other {others}. The findings are about these. At another value "
+        "of a column that was held the copy is another one, which takes at most as many queries again.",
+        example={"columns": (0, 4), "values": (3.0, 17.0), "others": 6},
     ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
     "one-recipe": Entry(

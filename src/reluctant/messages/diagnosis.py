@@ -273,6 +273,12 @@ def _whole_columns(fields: Fields) -> str:
     return f"{named} hold"
 
 
+def _held_columns(fields: Fields) -> str:
+    columns, values = fields["columns"], [f"{value:g}" for value in fields["values"]]
+    which = f"column {columns[0]}" if len(columns) == 1 else f"columns {listed(columns)}"
+    return f"The interface takes whole numbers alone in {which}, so the audit left them at {listed(values)}"
+
+
 def _why_non_finite(fields: Fields) -> str:
     if fields["link"] is None:
         return ""
@@ -386,6 +392,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "ends": _ends,
     "columns_are": lambda fields: _outputs_are(fields["columns"]),
     "outputs_are": lambda fields: _outputs_are(fields["outputs"]),
+    "held_columns": _held_columns,
     "whole_columns": _whole_columns,
     "why_non_finite": _why_non_finite,
     "on_the_copy": _on_the_copy,
@@ -394,7 +401,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "hidden_curves": lambda fields: ", by less than their noise at small scale" if fields["hidden"] else "",
     "ended": lambda fields: Diagnosis(fields["outcome"]).happened + " " if "outcome" in fields else "",
     "few_digits_failed": lambda fields: (
-        "the method for them, which recovers one hidden layer, did not succeed"
+        "the methods for them, of one and two hidden layers, did not succeed"
         if fields.get("tried")
         else "for the method for few digits"
     ),
