@@ -53,7 +53,7 @@ class LabelVerification:
 
     @property
     def notes(self) -> Notes:
-        """How it ended, and what is open, as diagnoses."""
+        """How it ended, and which questions it leaves open, as diagnoses."""
         seen = asdict(self) | {"boundary_error": self.boundary_error if np.isfinite(self.boundary_error) else None}
         found = [Diagnosis("labels-agree" if self.ok else "labels-differ", seen)]
         found += [Diagnosis("pairs-meet", {"pairs": self.pairs})] if self.pairs > 1 else []
