@@ -263,7 +263,8 @@ def unseen() -> None:
     for seed in range(FIRST_SEED, FIRST_SEED + networks):
         inputs = 1e3 * np.random.default_rng([seed, 1]).standard_normal((rows, widths[0]))
         count += not planted(widths, seed).patterns(inputs)[len(widths) - 3].any(axis=0).all()
-    print(f"{'-'.join(map(str, widths))}: a unit is off at all of {rows} random inputs in {count} of {networks} networks")
+    name = "-".join(map(str, widths))
+    print(f"{name}: a unit is off at all of {rows} random inputs in {count} of {networks} networks", flush=True)
 
 
 def _output_space(widths: tuple[int, ...], kind: str, seed: int) -> tuple[bool, int, float]:
