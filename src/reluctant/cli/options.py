@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -227,28 +226,12 @@ NAMES = {"rng": "seed"}  # arguments of the library that have another name here
 OWN_OPTIONS = {"x": "--input", "eps": "--eps", "tol": "--tol", "narrowest": "--narrowest", "attempts": "--attempts"}
 
 
-def flag_of(argument: str) -> str:
-    """The flag of an argument of the library; the argument itself where no option sets it."""
+def flag_of(argument: str) -> str | None:
+    """The flag of an argument of the library; None where no option sets it."""
     if argument in OWN_OPTIONS:
         return OWN_OPTIONS[argument]
     name = NAMES.get(argument, argument)
-    return f"--{name.replace('_', '-')}" if name in {each.name for each in fields(TargetOptions)} else argument
-
-
-KEYWORD = re.compile(r"\b(\w+)=(\([^()]*\)|'[^']*'|\w+)?")
-
-
-def with_flags(text: str) -> str:
-    """A message of the library with the keywords in it as flags: `retries=3` becomes `--retries 3`."""
-    return KEYWORD.sub(_as_flag, text)
-
-
-def _as_flag(found: re.Match[str]) -> str:
-    flag, value = flag_of(found[1]), found[2] or ""
-    if not flag.startswith("--"):
-        return found[0]
-    typed = value.strip("()'").replace(", ", ",")
-    return flag if typed in ("", "True") else f"{flag} {typed.upper() if value.startswith('(low') else typed}"
+    return f"--{name.replace('_', '-')}" if name in {each.name for each in fields(TargetOptions)} else None
 
 
 def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:
