@@ -252,7 +252,6 @@ def outputs() -> None:
                 flush=True,
             )
 
-
     unseen()
 
 
