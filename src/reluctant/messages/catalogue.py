@@ -297,6 +297,11 @@ INTERFACES: Mapping[str, Entry] = {
         "Values alone were used: they have more digits.",
         example=GRADIENTS_WRONG,
     ),
+    "explanation-not-finite": Entry(
+        "Answers or gradients are NaN or infinite at every input where gradients were asked for.",
+        "Values alone were used. Check the function that computes them.",
+        example=GRADIENTS_WRONG,
+    ),
     "explanation-other": Entry(
         "The gradients are those of another function: they agree with differences of values at {agreeing} of {points} "
         "inputs.",
