@@ -243,7 +243,7 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
     Cost: about 5 rows a crease and 11 for each that is followed.
     """
     followed_first = 12  # creases followed at first
-    more_lines = 3  # scanned if a line has none, or few that can be told apart
+    more_lines = 3  # scanned if a line has none, or few that lie apart
     with oracle.stage("layers"):
         kinds = _follow_some(oracle, noise, rng, followed_first)
         for _ in range(more_lines):

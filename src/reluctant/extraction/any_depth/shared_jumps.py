@@ -1,4 +1,4 @@
-"""Kinks of one neuron, told by how the slopes jump there: no crease is followed, and nothing is asked.
+"""Kinks of one neuron, known by how the slopes jump there: no crease is followed, and nothing is asked.
 
 A neuron with weights y of the known features, times its output weight, jumps by Jᵀy at each of its kinks, J being the
 slopes of the features there, and y·φ + c is zero. So each kink gives d + 1 linear equations for the same unknowns, up
