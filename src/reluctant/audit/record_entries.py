@@ -313,6 +313,9 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": stayed})
     if known.given.units is not None:
         yield Diagnosis("input-units")
+    columns, values = known.given.held
+    if columns:
+        yield Diagnosis("columns-held", {"columns": columns, "values": values, "others": facts.dim})
     whole = known.given.whole_columns
     if whole:
         yield Diagnosis("real-numbers-asked", {"columns": whole, "inputs": facts.dim})

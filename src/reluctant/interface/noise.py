@@ -424,7 +424,8 @@ class RawDigits:
     def may_be_fitted(self, outputs: int) -> bool:
         """True if so many values, of one hidden layer, may be fitted to the probabilities themselves."""
         one = self.link == "softmax" or (self.link == "sigmoid" and outputs == 1)
-        return one and self.decimals is not None and self.decimals >= FITTED_DECIMALS
+        enough = self.number_format == "float32" if self.decimals is None else self.decimals >= FITTED_DECIMALS
+        return one and enough
 
     @property
     def digits_text(self) -> str:
