@@ -35,10 +35,8 @@ def test_queries_with_and_without_are_in_the_interface(record):
 
 def test_the_sentence_says_which_defense_takes_the_saving_away(record):
     said = sweep_sentence(record.defenses)
-    assert "With explanations a copy takes" in said
-    assert "The difference is gone with" in said
+    assert all(f"{queries:,}" in said for queries in record.defenses.explanations)
     assert "no gradients" in said
-    assert "No defense of gradients stops a copy from values." in said
 
 
 def test_saliency_is_named_and_its_defenses_are_not_tried(record):

@@ -8,6 +8,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.testing import planted
+from reluctant.testing.families import narrow_ridge
 
 TRUE = planted((20, 10, 1), 0)
 
@@ -199,3 +200,11 @@ def test_a_command_ends_after_its_seconds(verb, target, command):
     assert ended.status == 1
     assert "processor time given, 1e-06 s, ran out" in ended.out
     assert f"reluctant {verb} {target} --transcript answers --seconds SECONDS" in ended.err
+
+
+def test_a_network_that_is_not_verified_has_no_certificate(command, folder):
+    narrow_ridge(40_000).save(folder / "ridge.npz")
+    ended = command("extract", folder / "ridge.npz", "--seed", 40_000)
+    assert ended.status == 1
+    assert "does NOT agree" in ended.out
+    assert "could be missing" not in ended.out

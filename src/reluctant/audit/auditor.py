@@ -34,7 +34,8 @@ from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, Reluctant
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Facts, Oracle, Rows, Wrapper
+from reluctant.oracles import Counting, Facts, Oracle, Rows
+from reluctant.oracles.base import layers
 from reluctant.oracles.http.security import shown_target
 from reluctant.oracles.input_units import FEWEST_SAMPLES, InputUnits, Scaled
 from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords, RunPrecision
@@ -234,7 +235,8 @@ def audit(
         return Audit(
             facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
             seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
-            recorded=_is_recorded(opened), location=_location(oracle), began=began,
+            recorded=any(isinstance(layer, Transcript) for layer in layers(opened)), location=_location(oracle),
+            began=began,
         )  # fmt: skip
 
 
@@ -279,15 +281,6 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
         None, {}, known, steps, ok=False, seed=seed, budget=budget, repeat=repeat, name=shown_target(target),
         location=_location(target), began=_now(),
     )  # fmt: skip
-
-
-def _is_recorded(oracle: Oracle) -> bool:
-    """True if answers are kept in a transcript."""
-    while isinstance(oracle, Wrapper):
-        if isinstance(oracle, Transcript):
-            return True
-        oracle = oracle.inner
-    return False
 
 
 def check_rate(rate: float | None, name: str = "rate") -> None:

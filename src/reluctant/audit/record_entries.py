@@ -19,7 +19,7 @@ from reluctant.audit.copies import (
     method_of,
 )
 from reluctant.audit.facts import (
-    AtUse,
+    AtUseFacts,
     Bounds,
     CertificateFacts,
     FlipFacts,
@@ -233,7 +233,7 @@ def _verification(checked: Verification | LabelVerification | None) -> Verificat
             checked.ok, checked.points, None, None, checked.tol, finite(checked.boundary_error), checked.share,
             checked.confidence, checked.untested, checked.undecided > 0,
         )  # fmt: skip
-    at_use = None if checked.at_use is None else mirror(AtUse, checked.at_use)
+    at_use = None if checked.at_use is None else mirror(AtUseFacts, checked.at_use)
     return mirror(VerificationFacts, checked, at_use=at_use)
 
 

@@ -89,7 +89,7 @@ def show_waits(quiet: bool) -> Iterator[None]:
 
 
 @dataclass
-class Stop:
+class StopRequest:
     """Whether a SIGTERM came. armed: it interrupts the work under way; else that work ends first."""
 
     asked: bool = False
@@ -107,12 +107,12 @@ class Stop:
 
 
 @contextmanager
-def stoppable() -> Iterator[Stop]:
+def stoppable() -> Iterator[StopRequest]:
     """Turn the first SIGTERM into `KeyboardInterrupt`, where signals can be caught: in the main thread.
 
     One that nobody catches ends the command with its status.
     """
-    stop = Stop()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

@@ -184,7 +184,12 @@ def class_columns(
     if len(whole) == oracle.outputs:
         return _labels_beside_scores(found) if oracle.outputs == PAIR and total is None else ()
     if total is not None:
-        return _beside_probabilities(found, whole, lines[0].finite_answers / total, total)
+        near = lines[0].finite_answers / total
+        zero = [k for k in whole if not near[:, k].any()]
+        found = found.with_more() if len(zero) == 1 else found
+        added = found.classes([k for k in whole if _is_added(found.answers / total, k)])
+        unused = len(zero) == 1 and not found.answers[:, zero].any() and _are_complete(near, zero[0])
+        return added or (tuple(zero) if unused else ())
     few = any(np.unique(found.answers[:, k]).size < FEWEST_LEVELS for k in whole)
     return (found.with_more() if few else found).classes(whole)
 
@@ -235,20 +240,6 @@ def _labels_beside_scores(found: _ColumnProbe) -> tuple[int, ...]:
     return (kinds.index(IntegerKind.LABELS),) if {*kinds} == {IntegerKind.LABELS, IntegerKind.SCORES} else ()
 
 
-def _beside_probabilities(
-    found: _ColumnProbe, whole: Sequence[int], near: FloatArray, total: float
-) -> tuple[int, ...]:  # fmt: skip
-    """Of answers that look like probabilities (n, m): class 0 adds nothing to them, and others are rare.
-
-    One output that is always 0 may be the number of a class; several are probabilities for which digits are wanting.
-    """
-    zero = [k for k in whole if not near[:, k].any()]
-    found = found.with_more() if len(zero) == 1 else found
-    added = found.classes([k for k in whole if _is_added(found.answers / total, k)])
-    unused = len(zero) == 1 and not found.answers[:, zero].any() and _are_complete(near, zero[0])
-    return added or (tuple(zero) if unused else ())
-
-
 def _is_added(p: FloatArray, k: int) -> bool:
     """True if the others come closer to one without this output, wherever it is not 0: it is no probability of them."""
     others, rest = p[p[:, k] != 0], np.delete(p[p[:, k] != 0], k, axis=1)
@@ -270,14 +261,14 @@ STAYS = 0.5  # of a change, at least; one that is not sudden falls a thousandfol
 COARSEST_GRID = 6  # decimals: levels that need more are no rounded numbers, as few as they may be
 
 
-class Steps(StrEnum):
+class StepKind(StrEnum):
     """What answers that stay on levels are the answers of."""
 
     SPLITS = "splits"  # of trees: each depends on one input, and far out there are none
     OTHERS = "others"
 
 
-def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Steps | None:
+def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> StepKind | None:
     """Steps between levels around the centres; None where a slope, rounding or labels explain the answers.
 
     Levels that no rounding makes are steps if answers jump between them. A forest of a hundred trees answers in
@@ -300,7 +291,7 @@ def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Step
         return None
     if ways is None or not (on_levels or of_splits):
         return None
-    return Steps.SPLITS if of_splits and ends else Steps.OTHERS
+    return StepKind.SPLITS if of_splits and ends else StepKind.OTHERS
 
 
 def _are_flat(lines: ShortLines) -> bool:
@@ -602,7 +593,9 @@ def find_top_k(values: FloatArray, noise: float = 0.0, *, no_values: bool = Fals
         return None
     count, left = (p != 0).sum(axis=1), 1 - p.sum(axis=1)
     top_k = TopK(int(count.max()), p.shape[1])
-    off = top_k.largest * max(_rounding(p), noise)
+    decimals = find_decimals(p)
+    digits = 0.0 if decimals is None else 10.0**-decimals
+    off = top_k.largest * max(digits, ROUNDINGS * float(unit_roundoff(narrowest_format(p))), noise)
     mean_missing = left / max(top_k.classes - top_k.largest, 1)
     largest_few = (
         (count == top_k.largest) & (left >= -off) & (np.where(p != 0, p, 1.0).min(axis=1) >= mean_missing - off)
@@ -613,13 +606,6 @@ def find_top_k(values: FloatArray, noise: float = 0.0, *, no_values: bool = Fals
     if not np.all(largest_few | (np.abs(left) <= off)):
         return None
     return top_k if np.unique(left[left > off]).size >= FEWEST_VALUES else None
-
-
-def _rounding(p: FloatArray) -> float:
-    """The most that each may be off by, rounded or cut off."""
-    decimals = find_decimals(p)
-    digits = 0.0 if decimals is None else 10.0**-decimals
-    return max(digits, ROUNDINGS * float(unit_roundoff(narrowest_format(p))))
 
 
 Far = Mapping[float, ShortLines]

@@ -17,7 +17,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.domains import Domain
 from reluctant.errors import LinkMismatch
 from reluctant.messages.diagnosis import rounded_to
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
@@ -67,7 +66,11 @@ class ShortLines:
 
         Cost: 1 + 2·steps rows a line, and 2 for each finer step. NaN and inf are let through.
         """
-        directions = _directions(rng, centres, oracle.facts.domain)
+        vectors = rng.standard_normal(centres.shape)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        room = np.minimum(centres - oracle.facts.domain.low, oracle.facts.domain.high - centres)
+        reach = np.min(room / np.abs(vectors), axis=1)
+        directions = np.asarray(vectors * np.minimum(np.linalg.norm(centres, axis=1), reach)[:, None])
         lines = cls(centres, ask(oracle, centres), *_both_ways(oracle, centres, directions, steps), steps, directions)
         for step in finer:
             if not (lines.sound.any() and lines.still_falling):
@@ -156,15 +159,6 @@ def _both_ways(
     answers = ask(oracle, np.concatenate([centres + offsets, centres - offsets]))
     ahead, behind = answers.reshape(2, len(steps), len(centres), -1)
     return ahead, behind
-
-
-def _directions(rng: np.random.Generator, centres: FloatArray, domain: Domain) -> FloatArray:
-    """One random direction per centre, as long as the centre, or as the room around it if that is less."""
-    directions = rng.standard_normal(centres.shape)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    room = np.minimum(centres - domain.low, domain.high - centres)
-    reach = np.min(room / np.abs(directions), axis=1)
-    return np.asarray(directions * np.minimum(np.linalg.norm(centres, axis=1), reach)[:, None])
 
 
 Ask = Callable[[FloatArray], FloatArray]

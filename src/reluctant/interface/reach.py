@@ -321,7 +321,7 @@ def find_link(
         return None
     writing = probability_format(served)
     plain = oracle.inner if writing is None else PlainProbabilities(oracle.inner, writing)
-    read = Counting(Linked(plain, link), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
+    read = oracle.around(Linked(plain, link))
     try:
         behind = examine(read, rng, lines)
     except TargetError:

@@ -299,7 +299,16 @@ def train_student(
     Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
     At most 240 more of whole numbers, where it is not known what they are.
     """
-    _check_settings(rows, hidden, eps, steps, seconds)
+    if rows < FEWEST:
+        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
+    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
+        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
+    if not 0 < eps < 1:
+        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if steps < 1:
+        raise InvalidInput.about("steps", got=steps, expected="at least 1")
+    if seconds is not None and not seconds >= 0:
+        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
     clock, shapes = Clock(seconds), STUDENT_SHAPES if hidden is None else (tuple(hidden),)
     with opened_target(oracle, opening) as opened:
         given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
@@ -379,19 +388,6 @@ class _Trainer:
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None = None, **evidence: Any) -> Result:
         return self.run.result(outcome, network, {"eps": self.eps, **evidence})
-
-
-def _check_settings(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:
-    if rows < FEWEST:
-        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
-    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
-        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
-    if not 0 < eps < 1:
-        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
-    if steps < 1:
-        raise InvalidInput.about("steps", got=steps, expected="at least 1")
-    if seconds is not None and not seconds >= 0:
-        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
 
 
 def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:

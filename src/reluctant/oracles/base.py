@@ -250,7 +250,8 @@ class Oracle(ABC):
     @final
     def query(self, x: ArrayLike) -> FloatArray:
         """Ask rows (n, d); get (n, m) float64. Raises on bad rows and on non-finite answers."""
-        rows = check_rows(x, self.facts.dim, self.facts.domain)
+        facts = self.facts
+        rows = check_rows(x, facts.dim, facts.domain)
         return check_finite(lambda: rows, as_answers(self.answer(rows), len(rows), self.facts.outputs), self.advice)
 
     @final
@@ -391,6 +392,14 @@ class Wrapper(Oracle):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
+
+
+def layers(oracle: Oracle) -> Iterator[Oracle]:
+    """The oracle and all that it is around, the outermost first."""
+    yield oracle
+    while isinstance(oracle, Wrapper):
+        oracle = oracle.inner
+        yield oracle
 
 
 class PassThrough(Wrapper):

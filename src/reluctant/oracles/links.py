@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from reluctant.errors import InvalidInput, LinkMismatch
 from reluctant.networks.network import ELEMENTWISE_LINKS, LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper, layers
 from reluctant.oracles.explanations import Rewritten
 
 ADVICE_FOR_VALUES = "Leave the link out (link='identity') if the target answers values."
@@ -252,12 +252,7 @@ def link_of(oracle: Oracle) -> AnswerLink | None:
 
 
 def _linked_of(oracle: Oracle) -> Linked | None:
-    inner = oracle
-    while isinstance(inner, Wrapper):
-        if isinstance(inner, Linked):
-            return inner
-        inner = inner.inner
-    return None
+    return next((layer for layer in layers(oracle) if isinstance(layer, Linked)), None)
 
 
 def rounding_of(p: FloatArray) -> float:
@@ -278,10 +273,6 @@ def _log_ratios(p: FloatArray) -> FloatArray:
     return np.log(p[:, 1:]) - np.log(p[:, :1])
 
 
-def _logits(p: FloatArray) -> FloatArray:
-    return np.log(p) - np.log1p(-p)
-
-
 def _differences(log_p: FloatArray) -> FloatArray:
     return log_p[:, 1:] - log_p[:, :1]
 
@@ -296,7 +287,7 @@ def _completed_ratios(p: FloatArray) -> FloatArray:
 
 UNDO_LINK: dict[str, Callable[[FloatArray], FloatArray]] = {
     "softmax": _log_ratios,
-    "sigmoid": _logits,
+    "sigmoid": lambda p: np.log(p) - np.log1p(-p),
     "log-softmax": _differences,
     "top-k": _completed_ratios,
     "tanh": np.arctanh,
@@ -375,27 +366,19 @@ def in_percent(answers: FloatArray, *, several: bool = True) -> bool:
 Normal: TypeAlias = FloatArray  # of each answer, the logarithm of one over the smallest that has all its digits
 
 
-def _roundings_of_log_odds(values: FloatArray, normal: Normal) -> FloatArray:
-    return np.exp(np.maximum(np.maximum(values, -values - normal), 0.0))
-
-
 def _roundings_of_ratios(values: FloatArray, normal: Normal) -> FloatArray:
-    """The same for all ratios of a row, by its probability with the fewest digits: each may be that of the first."""
+    """For all ratios of a row, by its probability with the fewest digits: each may be that of the first."""
     with_first = np.column_stack([np.zeros(len(values)), values])
     size = with_first.max(axis=1, keepdims=True) - with_first
     return np.broadcast_to(np.exp((size - normal).max(axis=1, keepdims=True)), values.shape)
 
 
-def _roundings_of_tanh(values: FloatArray, normal: Normal) -> FloatArray:
-    return np.cosh(values) ** 2
-
-
 # How many roundings of 1 a value is known to, by the link that it is read through.
 ROUNDINGS_BY_LINK: Mapping[str, Callable[[FloatArray, Normal], FloatArray]] = {
-    "sigmoid": _roundings_of_log_odds,
+    "sigmoid": lambda values, normal: np.exp(np.maximum(np.maximum(values, -values - normal), 0.0)),
     "softmax": _roundings_of_ratios,
     "top-k": _roundings_of_ratios,
-    "tanh": _roundings_of_tanh,
+    "tanh": lambda values, normal: np.cosh(values) ** 2,
 }
 
 

@@ -164,7 +164,10 @@ def open_oracle(
         if options.shape is not None and prod(options.shape) != adapter.dim:
             raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
         adapter = DividedInputs(adapter) if explanation == "input-times-gradient" else adapter
-        bounds = _domain_inside(domain, adapter)
+        inside, own = Domain.of(domain), adapter.facts.domain
+        if not inside.fits(adapter.dim):
+            raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
+        bounds = inside.intersected(own)
         samples = checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)
         recorder = _with_transcript(sender, ledger, kept, bounds)
@@ -182,14 +185,6 @@ def _is_unread(target: Target) -> bool:
     """False of an oracle that was opened before, with or without a link that its user gave."""
     inner = target.inner if isinstance(target, Borrowed) else target
     return inner.unread if isinstance(inner, Counting) else True
-
-
-def _domain_inside(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:
-    """The domain asked for, inside the target's own."""
-    wanted, own = Domain.of(domain), adapter.facts.domain
-    if not wanted.fits(adapter.dim):
-        raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
-    return wanted.intersected(own)
 
 
 def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: OpenOptions) -> Oracle:

@@ -19,7 +19,7 @@ import numpy as np
 from reluctant.errors import TargetBusy, TargetError, TargetRefused, TargetUnavailable
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Oracle, Wrapper
+from reluctant.oracles.base import Oracle, Wrapper, layers
 
 LOG = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.5
@@ -119,11 +119,9 @@ class Retrying(Wrapper):
         error.args = (" ".join(part for part in (str(error), f"Asked: {beside}.", self.sizes.advice()) if part),)
 
 
-def answered_sizes(oracle: Oracle | None) -> AnsweredSizes | None:
+def answered_sizes(oracle: Oracle) -> AnsweredSizes | None:
     """What became of calls to an opened target, where they are repeated; None where they are not."""
-    while oracle is not None and not isinstance(oracle, Retrying):
-        oracle = getattr(oracle, "inner", None)
-    return None if oracle is None else oracle.sizes
+    return next((layer.sizes for layer in layers(oracle) if isinstance(layer, Retrying)), None)
 
 
 def _wanted_seconds(error: TargetUnavailable) -> float:

@@ -196,7 +196,16 @@ def error_phrase(error: CopyError) -> str:
     if error.kind is ErrorKind.DIGITS:
         return f"agrees with the target to {error.digits} digits{_seen(error)}"
     if error.kind is ErrorKind.HELD_OUT:
-        return _held_out_phrase(error)
+        inputs = f"{count(error.inputs)} inputs new to it"
+        same = "" if error.agreement is None else (
+            f"gives the same label for {percent(error.agreement)} of {inputs} "
+            f"(the commonest label alone: {percent(error.commonest)})"
+        )  # fmt: skip
+        if error.typical is None:
+            return same
+        below = "below " if error.is_bound else ""
+        off = f"has an error of {below}{size(error.typical)} of the answers' deviation, root mean square"
+        return f"{off}, and {same}" if same else f"{off}, at {inputs}"
     if error.kind is ErrorKind.RMS:
         return f"has an error of {size(error.typical)} of the output's deviation, root mean square"
     if error.kind is ErrorKind.BOUNDARY:
@@ -211,19 +220,6 @@ def _seen(error: CopyError) -> str:
     inside = f" in {error.inside.describe()}" if error.inside else ""
     largest = f"{size(error.largest)} of the output's deviation{inside}"
     return f" (largest error seen {largest}, at {count(error.inputs)} inputs)"
-
-
-def _held_out_phrase(error: CopyError) -> str:
-    inputs = f"{count(error.inputs)} inputs new to it"
-    same = "" if error.agreement is None else (
-        f"gives the same label for {percent(error.agreement)} of {inputs} "
-        f"(the commonest label alone: {percent(error.commonest)})"
-    )  # fmt: skip
-    if error.typical is None:
-        return same
-    below = "below " if error.is_bound else ""
-    off = f"has an error of {below}{size(error.typical)} of the answers' deviation, root mean square"
-    return f"{off}, and {same}" if same else f"{off}, at {inputs}"
 
 
 def held_out_error(measured: HeldOut) -> CopyError:

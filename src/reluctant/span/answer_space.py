@@ -180,7 +180,7 @@ class _AnswerSpace:
         given = raw[0] if raw else values
         link = _link_of(values) if self.oracle.unread else None
         if link is not None:
-            self.oracle = Counting(Linked(self.oracle.inner, link), self.oracle.ledger, facts.domain, facts.samples)
+            self.oracle = self.oracle.around(Linked(self.oracle.inner, link))
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = UNDO_LINK[link](values)
             self.link, self.values = link, np.empty((0, values.shape[1]))

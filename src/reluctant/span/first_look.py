@@ -254,9 +254,7 @@ def first_look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach
     _, where, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
     live = np.asarray(counts[where.reshape(-1)] == 1)
     chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
-    chosen = chosen[
-        np.argsort(chosen % len(BOX_KINDS), kind="stable")
-    ]  # inside bounds the first kind has room around it
+    chosen = chosen[np.argsort(chosen % len(BOX_KINDS), kind="stable")]  # in bounds the first kind has room around it
     centres = points[np.resize(chosen, look_lines)]
     health = examine(oracle, rng, look_lines, centres=centres)
     noise = DistanceNoise.of(health, oracle.dim) if health.readings else DistanceNoise(0.0, 0.0)
@@ -296,10 +294,9 @@ class LivePoints:
         like_a_live_point = 0.8
         known = self.known[self.rng.integers(len(self.known), size=DRAWN_TOGETHER)]
         others = self.ground.sample(DRAWN_TOGETHER, self.rng)
-        alike = like_a_live_point if self.ground.domain.is_space else like_a_live_point**2
-        return np.asarray(
-            alike * known + (np.sqrt(1 - like_a_live_point**2) if self.ground.domain.is_space else 1 - alike) * others
-        )
+        if self.ground.domain.is_space:
+            return np.asarray(like_a_live_point * known + np.sqrt(1 - like_a_live_point**2) * others)
+        return np.asarray(like_a_live_point**2 * known + (1 - like_a_live_point**2) * others)
 
     def put_first(self, points: FloatArray, values: FloatArray) -> None:
         """Points to be drawn before all others."""

@@ -132,7 +132,8 @@ class Verification:
         if self.ok:
             said.append(
                 f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of typical inputs err by "
-                f"more{than}."
+                f"more{than}: a ridge through their middle narrower than {self.narrowest:.2g} of an input's deviation "
+                "may have been missed."
             )
         if self.slope_error is not None:
             said.append(f"Gradients differ by {self.slope_error:.1e} of the largest at most.")
@@ -249,6 +250,8 @@ def examine(
     alone: int = 0,
     sparse: int = 0,
     far_cells: bool = False,
+    whole_lines: int = 0,
+    covering: int = 0,
     gradients: bool = False,
     most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
@@ -259,10 +262,12 @@ def examine(
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
     alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
-    far_cells: also far out, where one unit of a layer is on alone. gradients: compare those that the target answers,
-    too, at points beside creases in place of points on them. most_tolerance: where noise asks for
-    more, nothing is decided. raw: the answers of the target itself behind its link, before and from now on. asked: all
-    points, asked before, of a network without hidden neurons: then nothing is asked.
+    far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines to far out, in every piece.
+    covering: at most so many for each layer where units that it may lack would be on. gradients: compare those that the
+    target answers, too, at points beside creases in place of points on them.
+    most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
+    link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
+    asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
@@ -272,7 +277,7 @@ def examine(
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
                 on_lines=on_lines, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
-                creases=held_out is None, on_creases=not gradients,
+                whole_lines=whole_lines, covering=covering, creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
@@ -322,15 +327,16 @@ def examine_by_gradients(
 ) -> Verification:
     """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take.
 
-    held_out: rows far out, where one unit is on alone, if they were asked before.
+    held_out: rows where units that a layer may lack would be on, if they were asked before. Lines go far out: a unit
+    that the network lacks changes the gradient of the target in some piece of a line that meets its crease.
     """
-    few_neurons, two_hidden = 32, 3  # layers of weights
+    few_neurons, two_hidden, covering = 32, 3, 64  # layers of weights; rows a layer, at most
     small = network.depth > two_hidden or sum(network.widths[1:-1]) <= few_neurons  # units that few inputs switch on
-    at_scales, at_use, on_lines, sparse, beside, alone = (128, 256, 96, 64, 1, 64) if small else (6, 48, 16, 12, 0, 0)
+    at_scales, at_use, on_lines, beside, alone, whole = (48, 256, 64, 1, 32, 128) if small else (6, 48, 0, 0, 0, 24)
     return examine(
         oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=beside,
-        alone=alone, sparse=sparse, far_cells=held_out is None, held_out=held_out, counterexamples=counterexamples,
-        gradients=True,
+        alone=alone, whole_lines=whole, covering=covering if small or held_out is None else 0,
+        far_cells=small or held_out is None, held_out=held_out, counterexamples=counterexamples, gradients=True,
     )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def test_a_hyperplane_that_is_never_found_is_missed(monkeypatch: pytest.MonkeyPa
         return replace(line, slope=slope, **votes)
 
     monkeypatch.setattr(hyperplanes, "look_along", blind)
-    with pytest.raises(StageFailed, match="no line shows") as failure:
+    with pytest.raises(StageFailed) as failure:
         find_first_layer(*opened(true, 0))
     assert (failure.value.stage, failure.value.number, failure.value.limit) == ("hyperplanes", 9, 10)
 
@@ -137,7 +137,7 @@ def test_false_hyperplanes_are_refused_by_their_margin() -> None:
     planes = find_hyperplanes(oracle, noise, rng)
     tilted = planes.normals + 0.3 * np.roll(planes.normals, 1, axis=0)
     tilted /= np.linalg.norm(tilted, axis=1, keepdims=True)
-    with pytest.raises(StageFailed, match="active on both sides") as failure:
+    with pytest.raises(StageFailed) as failure:
         orient_hyperplanes(replace(planes, normals=tilted))
     assert failure.value.number > failure.value.limit == LARGEST_MARGIN
 

@@ -1,4 +1,4 @@
-"""The choice of the adapter for a target, and the adapters for callables and networks.
+"""The choice of the adapter for a target, and the adapters for callables, networks and functions of gradients.
 
 A target is a callable, a `ReLUNetwork`, a path, a module, an estimator, a name `module:attribute` or an address.
 """
@@ -31,7 +31,8 @@ from reluctant.errors import (
 )
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answers
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, PassThrough, as_answers
+from reluctant.oracles.explanations import GradientFace, as_gradients
 from reluctant.oracles.keywords import OpenOptions
 
 
@@ -160,13 +161,41 @@ def _network_identity(network: ReLUNetwork) -> str:
     return f"network sha256:{digest.hexdigest()}"
 
 
+GradientFunction = Callable[[FloatArray], object]  # rows (n, d) -> (n, m, d), or (n, d) of one output
+
+
+class WithGradients(PassThrough):
+    """Passes questions on; asked for gradients, it calls the function at the same rows.
+
+    Arguments:
+        inner: the target.
+        function: its gradients.
+        output: which output they are of, where they are those of one among several.
+    """
+
+    def __init__(self, inner: Oracle, function: GradientFunction, output: int | None = None) -> None:
+        super().__init__(inner)
+        self._function, self._output = function, output
+
+    @property
+    def explained(self) -> Oracle:
+        """Values and gradients."""
+        return GradientFace(self)
+
+    def with_gradients(self, rows: FloatArray) -> Explained:
+        """Ask the target and the function."""
+        values = self.inner.answer(rows)
+        view = rows.view()
+        view.flags.writeable = False
+        raw = call_target(self._function, view)
+        return Explained(values, as_gradients(raw, values.shape, rows.shape[1], self._output))
+
+
 MODULE_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
 
 
 def adapt(target: Any, options: OpenOptions) -> Oracle:
     """The adapter of a target that is asked from here, with its gradients if they are given."""
-    from reluctant.oracles.adapters.given_gradients import WithGradients
-
     adapter = _adapt_values(target, options)
     if callable(options.gradients):
         adapter = WithGradients(adapter, options.gradients, options.output)
@@ -182,9 +211,26 @@ def _adapt_values(target: Any, options: OpenOptions) -> Oracle:
     """The adapter of a target; `UnknownTarget` if there is none."""
     if isinstance(target, str | Path):
         return _adapt_name(str(target), options)
-    for is_mine, adapter in ADAPTERS:
-        if is_mine(target):
-            return adapter(target, options)
+    if isinstance(target, Oracle):
+        _refuse_recast(options, "an oracle")
+        return target
+    if isinstance(target, ReLUNetwork):
+        plain = NetworkOracle(target)
+        return WithGradients(plain, plain.gradients) if options.gradients is True else plain
+    if _is_instance_of(target, "torch.nn.modules.module.Module"):
+        from reluctant.oracles.adapters.torch import TorchOracle
+
+        return TorchOracle(target, options.shape, options.precision, gradients=options.gradients is True)
+    if _is_instance_of(target, "sklearn.base.BaseEstimator"):
+        from reluctant.oracles.adapters.sklearn import SklearnOracle
+
+        return SklearnOracle(target, options.precision)
+    if callable(target):
+        if options.shape is None:
+            expected = "the number of inputs of the callable"
+            raise InvalidInput.about("dim", got="None", expected=expected, fix="Give it: dim=N.")
+        _refuse_recast(options, "a callable")
+        return CallableOracle(target, prod(options.shape), kind=options.kind)
     raise UnknownTarget.about(
         "target", got=type(target).__name__,
         expected="a callable, a path to .onnx or .npz, a torch module, a fitted scikit-learn model or a ReLUNetwork",
@@ -230,10 +276,6 @@ def _adapt_name(name: str, options: OpenOptions) -> Oracle:
         return open_served(name, options.served, options.shape, options.kind, options.timeout, gradients)
     if _is_module_target(name):
         return _adapt_values(import_target(name), options)
-    return _adapt_file(name, options)
-
-
-def _adapt_file(name: str, options: OpenOptions) -> Oracle:
     path = Path(name)
     if not path.is_file():
         raise UnknownTarget.about(
@@ -251,40 +293,10 @@ def _adapt_file(name: str, options: OpenOptions) -> Oracle:
     raise UnknownTarget.about("target", got=f"'{name}'", expected="a file ending in .onnx or .npz")
 
 
-def _is_instance_of(library: str, kind: str) -> Callable[[Any], bool]:
+def _is_instance_of(target: Any, kind: str) -> bool:
     """True for instances of a library's base class, without importing the library."""
-
-    def is_mine(target: Any) -> bool:
-        if library.partition(".")[0] not in sys.modules:
-            return False
-        names = {f"{base.__module__}.{base.__qualname__}" for base in type(target).__mro__}
-        return f"{library}.{kind}" in names
-
-    return is_mine
-
-
-def _adapt_network(target: ReLUNetwork, options: OpenOptions) -> Oracle:
-    from reluctant.oracles.adapters.given_gradients import WithGradients
-
-    plain = NetworkOracle(target)
-    return WithGradients(plain, plain.gradients) if options.gradients is True else plain
-
-
-def _adapt_torch(target: Any, options: OpenOptions) -> Oracle:
-    from reluctant.oracles.adapters.torch import TorchOracle
-
-    return TorchOracle(target, options.shape, options.precision, gradients=options.gradients is True)
-
-
-def _adapt_sklearn(target: Any, options: OpenOptions) -> Oracle:
-    from reluctant.oracles.adapters.sklearn import SklearnOracle
-
-    return SklearnOracle(target, options.precision)
-
-
-def _adapt_oracle(target: Any, options: OpenOptions) -> Oracle:
-    _refuse_recast(options, "an oracle")
-    return target
+    loaded = kind.partition(".")[0] in sys.modules
+    return loaded and kind in {f"{base.__module__}.{base.__qualname__}" for base in type(target).__mro__}
 
 
 def _refuse_recast(options: OpenOptions, what: str) -> None:
@@ -294,23 +306,6 @@ def _refuse_recast(options: OpenOptions, what: str) -> None:
             fix="Only a local ONNX, torch or scikit-learn model can be re-cast.",
         )  # fmt: skip
 
-
-def _adapt_callable(target: Any, options: OpenOptions) -> Oracle:
-    if options.shape is None:
-        raise InvalidInput.about(
-            "dim", got="None", expected="the number of inputs of the callable", fix="Give it: dim=N."
-        )
-    _refuse_recast(options, "a callable")
-    return CallableOracle(target, prod(options.shape), kind=options.kind)
-
-
-ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, OpenOptions], Oracle]]] = [
-    (lambda target: isinstance(target, Oracle), _adapt_oracle),
-    (lambda target: isinstance(target, ReLUNetwork), _adapt_network),
-    (_is_instance_of("torch.nn.modules.module", "Module"), _adapt_torch),
-    (_is_instance_of("sklearn.base", "BaseEstimator"), _adapt_sklearn),
-    (callable, _adapt_callable),
-]
 
 # Loading these runs whatever their author put in.
 CODE_SUFFIXES = {".pkl", ".pickle", ".joblib", ".pt", ".pth"}

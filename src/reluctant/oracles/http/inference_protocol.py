@@ -85,7 +85,20 @@ class OpenInferenceOracle(ServedOracle):
     def _reply(self, rows: FloatArray, also: str | None = None) -> Reply:
         question = InferenceRequest(f"rows-{next(self._ids)}", self._input, rows, self._wanted, also)
         reply = self._ask(question)
-        self._check_place(question, reply_head(reply))
+        head = reply_head(reply)
+        if head.get("id") not in (None, "", question.id):
+            self._server.drop_idle()
+            raise TargetUnavailable(
+                f"target: got the reply to request {head.get('id')!r}, expected that to {question.id!r}: replies are "
+                "out of step. The connections were dropped and the request is repeated if retries allow."
+            )
+        version = str(head.get("model_version") or "")
+        self._version = self._version if self._version is not None else version
+        if version != self._version:
+            raise TargetChanged(
+                f"target: got an answer of model version '{version}', expected version '{self._version}' that answered "
+                "before. Name the version (/v2/models/NAME/versions/V), and start with a new transcript folder."
+            )
         return reply
 
     def _slopes(self, reply: Reply) -> FloatArray:
@@ -125,22 +138,6 @@ class OpenInferenceOracle(ServedOracle):
         reply = self._server.ask("POST", url, rows=rows, body=body, headers=headers)
         self._encoding = "json"
         return reply
-
-    def _check_place(self, question: InferenceRequest, head: dict[str, Any]) -> None:
-        """The reply belongs to this question, and comes from the model that answered the others."""
-        if head.get("id") not in (None, "", question.id):
-            self._server.drop_idle()
-            raise TargetUnavailable(
-                f"target: got the reply to request {head.get('id')!r}, expected that to {question.id!r}: replies are "
-                "out of step. The connections were dropped and the request is repeated if retries allow."
-            )
-        version = str(head.get("model_version") or "")
-        self._version = self._version if self._version is not None else version
-        if version != self._version:
-            raise TargetChanged(
-                f"target: got an answer of model version '{version}', expected version '{self._version}' that answered "
-                "before. Name the version (/v2/models/NAME/versions/V), and start with a new transcript folder."
-            )
 
 
 def _input_tensor(described: TensorSpec | None, datatype: str | None, shape: tuple[int, ...] | None) -> TensorSpec:

@@ -65,7 +65,8 @@ class Server:
         self._hidden = hidden_values(url, options.request)
         self._headers = {} if self._secret is None else self._secret.header(options.auth_header)
         self._trust = _trusted_authorities(options.ca)
-        self._proxy = _proxy_for(url)
+        parts = urlsplit(url)
+        self._proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
         seconds = {"connect": min(self.timeout, CONNECT_SECONDS), "pool": self.timeout}
         self._extensions = {"timeout": seconds | {"read": self.timeout, "write": self.timeout}}
         self._parsed: dict[str, Any] = {}  # addresses: a handful, asked many times
@@ -173,12 +174,6 @@ def _read_body(httpx: Any, response: Any, deadline: float) -> bytes:
     return b"".join(parts)
 
 
-def _proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for this address."""
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
-
-
 def _unreachable(where: str, problem: str) -> TargetBusy:
     return TargetBusy(
         f"target: got no connection to {where} ({problem}), expected a server there. "
@@ -264,20 +259,17 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
     if reply.status in TOO_MUCH_STATUSES and rows > 1:
         return BatchRefused(f"target: {said} to {rows} rows at once.").advised("Give a smaller batch=.")
     if reply.status < 500:
-        return _refused(reply, said, rows)
+        if reply.status == NOT_FOUND or not rows:
+            return TargetRefused(
+                f"target: {said}, expected an answer. Check the address, and the name of the model in it."
+            )
+        ranges = ", and the range of inputs that it takes (domain=)" if reply.status in TOO_MUCH_STATUSES else ""
+        refused = TargetRefused(f"target: {said}, expected an answer.", these_rows=reply.status in TOO_MUCH_STATUSES)
+        return refused.advised(f"Check the address, the request (request=, dim=, datatype=, encoding=){ranges}.")
     return TargetUnavailable(f"target: {said}, expected an answer.", replied=True).advised(
         "If it happens now and then, raise retries=. If it takes only a fixed number of rows, give batch=. "
         "If it never answers, check dim=."
     )
-
-
-def _refused(reply: Reply, said: str, rows: int) -> TargetRefused:
-    """The same request would be refused again; whether it refuses these rows, or any."""
-    if reply.status == NOT_FOUND or not rows:
-        return TargetRefused(f"target: {said}, expected an answer. Check the address, and the name of the model in it.")
-    ranges = ", and the range of inputs that it takes (domain=)" if reply.status in TOO_MUCH_STATUSES else ""
-    refused = TargetRefused(f"target: {said}, expected an answer.", these_rows=reply.status in TOO_MUCH_STATUSES)
-    return refused.advised(f"Check the address, the request (request=, dim=, datatype=, encoding=){ranges}.")
 
 
 def said_by(reply: Reply, where: str, verb: str = " answered") -> str:
