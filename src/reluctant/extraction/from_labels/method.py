@@ -27,7 +27,7 @@ from reluctant.extraction.from_labels.class_outputs import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
-from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch
+from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch, OneHiddenLayer
 from reluctant.extraction.from_labels.missed_creases import Peeling, averaged, first_facet, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
@@ -44,8 +44,8 @@ from reluctant.verification.label_check import LabelVerification, check_labels
 
 TWO = 2  # labels
 TOPS = 20  # networks above a first layer that are looked for, each in another flat
-DEEP_POINTS = 400  # of verification: a neuron of a deeper layer bends a small share of the boundary
-FLATS = 2  # in which one hidden layer is looked for before several are
+DEEP_CHECK = (400, 1024)  # boundary points, inputs: a neuron of a deeper layer bends a small share of the boundary
+FLATS = 2  # in which one hidden layer is looked for
 FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
@@ -106,17 +106,21 @@ class FromLabels(Method):
                     if failure.outcome is not None or not deeper:
                         raise
             failed += 1
-            if failed == FLATS:  # another flat may show what one does not
+            try:
                 return self.deeper(labels, space, seen, noise, rng, keep)
+            except OneHiddenLayer:  # another flat may show what one does not
+                if failed == FLATS:
+                    raise
 
     def checked(
-        self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator, points: int = 32
-    ) -> Candidate:
-        """The network with its verification by labels at so many boundary points of each of two scales."""
+        self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator,
+        points: int = 32, inputs: int = 256,
+    ) -> Candidate:  # fmt: skip
+        """The network with its verification by labels, at so many boundary points and inputs of each of two scales."""
         check = check_labels(
             labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
             tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
-            points=points,
+            points=points, inputs=inputs,
         )  # fmt: skip
         return Candidate(network, limits=LIMITS, verification=check)
 
@@ -135,7 +139,7 @@ class FromLabels(Method):
         for _ in range(TOPS):  # another flat may show what one does not
             try:
                 top = above.search(peeled, noise, rng, lambda part: None, hidden_inputs(layer, seen, rng))
-                found = self.checked(labels, compose(layer, top.network), seen, rng, DEEP_POINTS)
+                found = self.checked(labels, compose(layer, top.network), seen, rng, *DEEP_CHECK)
                 check = found.verification
                 if not isinstance(check, LabelVerification) or check.ok:
                     return found
