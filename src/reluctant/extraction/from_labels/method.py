@@ -44,7 +44,7 @@ from reluctant.verification.label_check import LabelVerification, check_labels
 
 TWO = 2  # labels
 TOPS = 20  # networks above a first layer that are looked for, each in another flat
-DEEP_CHECK = (400, 1024)  # boundary points, inputs: a neuron of a deeper layer bends a small share of the boundary
+DEEP_CHECK = (800, 4096)  # boundary points, inputs: a neuron of a deeper layer bends a small share of the boundary
 FLATS = 2  # in which one hidden layer is looked for
 FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
@@ -375,7 +375,7 @@ class FirstLabels:
 
 def hidden_inputs(layer: FirstLayer, seen: FirstLabels, rng: np.random.Generator) -> Draw:
     """Draws hidden values (n, k) of random inputs of two scales, with room for steps where they are 0."""
-    room, scales = 0.02, (1.0, 1.0, 3.0)
+    room, scales = 0.02, (1.0, 3.0)
 
     def draw(n: int) -> FloatArray:
         rows = seen.draw(n, rng) * rng.choice(scales, (n, 1))

@@ -207,7 +207,7 @@ class Peeling:
 
     def tested(self, model: BentModel) -> tuple[BoundaryPoints, BoolArray]:
         """Points of the model's boundary, and whether they hold; more of them, and beside creases, if the first do."""
-        first, more, beside = 24, 400 if self.flat.inputs else 40, 5
+        first, more, beside = 24, 2000 if self.flat.inputs else 40, 5
         points = self.clear_points(model, model.boundary_points(self.flat.draw, 2 * first))[:first]
         held = self.flat.holds(points, self.offsets(model, points.points))
         if held.all():
