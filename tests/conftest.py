@@ -35,8 +35,9 @@ settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--branches` counts lines and branches of the engine."""
+    """`--branches` counts lines and branches of the engine, `--cpu` processor time."""
     parser.addoption("--branches", action="store_true", help="count lines and branches of the engine")
+    parser.addoption("--cpu", action="store_true", help="print processor seconds by folder and by file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +46,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from engine_coverage import EngineCoverage
 
         config.pluginmanager.register(EngineCoverage())
+    if config.getoption("cpu"):
+        from processor_time import ProcessorTime
+
+        config.pluginmanager.register(ProcessorTime())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

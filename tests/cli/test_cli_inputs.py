@@ -90,6 +90,18 @@ def test_a_copy_on_raw_columns_is_verified_at_rows_of_them(command, module, fold
     assert "agrees" in command("verify", name, copy, *options, "--points", 90).out
 
 
+def test_a_gate_does_not_pass_probabilities_on_raw_columns(command, module, folder):
+    chance = (
+        "def chance(x):\n    z = np.clip(-4 * target(x), -700, 700)\n    return 1 / (1 + np.exp(np.hstack([-z, z])))\n"
+    )
+    np.save(folder / "x.npy", CENTRE + SCALE * np.random.default_rng(0).standard_normal((100, 5)))
+    options = ["--dim", 5, "--inputs", folder / "x.npy", "--fail-on", "extractable", "-o", folder / "r.html"]
+    skipped = [part for step in ("defenses", "plane", "errors") for part in ("--skip", step)]
+    ended = command("audit", f"{module(RAW + chance)}:chance", *options, *skipped, "--budget", 8000)
+    assert ended.status == 1
+    assert "Found, so --fail-on does not pass: extractable" in ended.out + ended.err
+
+
 def test_a_copy_of_one_output_keeps_its_sigmoid(command, module, folder):
     source = RAW + "\ndef chance(x):\n    p = 1 / (1 + np.exp(-target(x)))\n    return np.hstack([1 - p, p])\n"
     np.save(folder / "x.npy", CENTRE + SCALE * np.random.default_rng(0).standard_normal((100, 5)))

@@ -179,7 +179,15 @@ def flip_sign(
     """
     checked_steps(steps)
     if isinstance(target, ReLUNetwork) and not opening:
-        return _on_network(target, x, span, network, steps, threshold)
+        if span is not None or network is not None:
+            got = "span" if span is not None else "network"
+            raise InvalidInput.about(got, got="one", expected="none where the target is a network itself")
+        checked_threshold(threshold, target.outputs)
+        start = checked_input(x, target.dim, Domain())
+        source = KnownNetwork.at(target, start, Domain())
+        values = source.ask(start[None])[0]
+        margins = Margins.at(values, threshold=0.0 if threshold is None else threshold)
+        return follow_gradients(source, start, steps, values, margins).flip(margins.threshold)
     with opened_target(target, opening) as opened:
         scaled, units = in_units(opened)
         if units is None or units.are_plain:
@@ -232,25 +240,6 @@ def unless_far(found: Flip) -> Flip:
     reason = Diagnosis("flipped-far-out", {"times": found.size / size}, Outcome.NOT_FLIPPED.diagnosis.remedies)
     evidence = {**found.evidence, "far flip": found.size}
     return Flip(Outcome.NOT_FLIPPED, found.start, evidence=evidence, reason=reason)
-
-
-def _on_network(
-    target: ReLUNetwork,
-    x: ArrayLike,
-    span: HasBasis | None,
-    network: ReLUNetwork | None,
-    steps: int,
-    threshold: float | None,
-) -> Flip:
-    if span is not None or network is not None:
-        got = "span" if span is not None else "network"
-        raise InvalidInput.about(got, got="one", expected="none where the target is a network itself")
-    checked_threshold(threshold, target.outputs)
-    start = checked_input(x, target.dim, Domain())
-    source = KnownNetwork.at(target, start, Domain())
-    values = source.ask(start[None])[0]
-    margins = Margins.at(values, threshold=0.0 if threshold is None else threshold)
-    return follow_gradients(source, start, steps, values, margins).flip(margins.threshold)
 
 
 def _by_questions(

@@ -23,7 +23,7 @@ from reluctant.audit.facts import Bounds
 from reluctant.audit.findings import Findings, Skip
 from reluctant.audit.record import NO_GRADIENTS, FailedDefense, StandsFor, SweepFacts, SweepInputs
 from reluctant.defenses import HonestCost, defend
-from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, labels_of, split_last_defenses
+from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, DefenseSpec, labels_of, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
 from reluctant.evidence import Measured
@@ -140,7 +140,7 @@ def default_defenses(
 
     Those that would change nothing are left out: more decimals than the answers have now.
     """
-    given = [int(name.removeprefix("decimals=")) for name in last if name.startswith("decimals=")]
+    given = [int(spec.value) for spec in map(DefenseSpec.read, last) if spec.kind == "decimals"]
     fewer = [k for k in DECIMALS if k < min(given, default=MOST_DIGITS)] or [k - 1 for k in given if k > 0]
     noise = NOISE * spread if np.isfinite(spread) and spread > 0 else NOISE
     found: list[DefenseNames] = [(), *((f"decimals={k}",) for k in fewer)]

@@ -31,10 +31,10 @@ from reluctant.errors import (
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
 from reluctant.extraction.depth_two import DepthTwo
-from reluctant.extraction.findings import Attempts, Findings
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.ladder import LADDER, Need, Standing, again_and_again, walk
+from reluctant.extraction.ladder import LADDER, Attempts, Findings, Need, Standing, again_and_again, walk
 from reluctant.extraction.method import Method, PartialNetwork, Shows, StageFailed, fitted_top, lifted
+from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
@@ -45,24 +45,22 @@ from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.noise import refuse_labels
-from reluctant.interface.prospects import (
+from reluctant.interface.reach import (
     answers_labels,
+    clipped_inputs,
     enough_inside_bounds,
     exact_refusal,
     few_digits_are_enough,
+    find_link,
     has_noticeable_noise,
     in_few_bits,
-    saturates,
-    shows_too_little,
-    too_few_digits,
-)
-from reluctant.interface.reach import (
-    clipped_inputs,
-    find_link,
     is_rounded_inside,
     larger,
     readable_box,
+    saturates,
+    shows_too_little,
     smaller,
+    too_few_digits,
     unsaturated_box,
 )
 from reluctant.messages import Diagnosis
@@ -75,12 +73,13 @@ from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
-from reluctant.verification.agreement import HeldOutRows, examine
+from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
 from reluctant.verification.comparison import compare_at_use
-from reluctant.verification.own_scales import compare_at_own_scales
 
 ATTEMPTS = 4
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
+# To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
+SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
 HEALTH_LINES = 4
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
@@ -289,7 +288,13 @@ class Extraction:
             return self.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
         if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
-            return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
+            box = find_box(place.oracle, self.rng)
+            if self.method is not None or not place.may_be_fitted:
+                return self.go_inside(place, box, attempts)
+            ending = self.go_inside(place, box, 1)  # lines of values once: a fit to probabilities takes fewer rows
+            if ending[0] is not Outcome.LOW_PRECISION:
+                return ending
+            return self.fitted(place) or (self.go_inside_again(place, box, attempts - 1) if attempts > 1 else ending)
         return self.go_on(place, attempts)
 
     @property
@@ -368,6 +373,27 @@ class Extraction:
         refuse_labels(space.oracle)
         unreadable = in_few_bits(health) and unsaturated_box(space.oracle, self.rng) is not None
         return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
+
+    def fitted(self, space: Place) -> Ending | None:
+        """A network fitted to probabilities in float32, where no line of values was read; None if none verifies."""
+        before = self.found.failures or []
+        self.method = SINGLE_FIT
+        try:
+            outcome, network = self.try_methods(space, 1, few_digits=True)
+        finally:
+            self.method, self.found.failures = None, [*before, *(self.found.failures or [])]
+        if outcome is not Outcome.RECOVERED:
+            return None
+        self.found.inside = None
+        return outcome, network
+
+    def go_inside_again(self, space: Place, box: Domain | None, attempts: int) -> Ending:
+        """The same once more; earlier failures stay in the findings."""
+        before = self.found.failures or []
+        try:
+            return self.go_inside(space, box, attempts)
+        finally:
+            self.found.failures = [*before, *(self.found.failures or [])]
 
     def look_inside(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""

@@ -52,7 +52,6 @@ from reluctant.interface.noise import (
     noise_model,
     read_noise,
 )
-from reluctant.interface.prospects import extraction_prospects
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Facts, Kind
@@ -169,6 +168,8 @@ class Interface:
     @property
     def prospects(self) -> tuple[Diagnosis, ...]:
         """What `extract` would do; nothing where `diagnosis` says why it refuses the target."""
+        from reluctant.interface.reach import extraction_prospects  # which looks at the target by this class
+
         return () if self.facts is None else extraction_prospects(self, self.facts)
 
     def __str__(self) -> str:

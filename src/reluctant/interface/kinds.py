@@ -464,36 +464,8 @@ DEVIATIONS = 3.0  # of noise, which nearly all answers are within
 CERTAIN = 1e-9  # a probability that far from 0 or 1 is one of a class that is certain
 
 
-def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    """True of answers with this noise, near and at far scales, if sigmoids explain them and nothing else does as well.
-
-    That they are 0 or 1 far out does not tell: values that are clipped there are so too.
-    """
-    return _between_0_and_1(near, far, sd) and _straightness(near, sd).of_sigmoids
-
-
-def are_surely_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    """True if digits tell sigmoids from other curves of that form too, such as that of the error function."""
-    return _between_0_and_1(near, far, sd) and _straightness(near, sd).surely_of_sigmoids
-
-
-def may_be_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    """True of answers that are 0 or 1 far out and not nearby, if digits do not show how they get there."""
-    there = (
-        _between_0_and_1(near, far, sd) and saturated(far, sd) and _decided(near.finite_answers, sd) < 1 - NEARLY_ALL
-    )
-    found = _straightness(near, sd)
-    return there and found.as_answered < FEWEST_STRETCHES and not found.curved_odds
-
-
-def curved_as_odds(near: ShortLines, sd: float) -> bool:
-    """True of answers between 0 and 1 with this noise if no sigmoid explains how they bend."""
-    return bool(near.sound.any()) and _straightness(near, sd).curved_odds
-
-
 def _between_0_and_1(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    everywhere = [lines.finite_answers for lines in (near, *far.values())]
-    return bool(near.sound.any()) and all(in_unit(answers, NOISE_FACTOR * sd) for answers in everywhere)
+    return all(in_unit(lines.finite_answers, NOISE_FACTOR * sd) for lines in (near, *far.values()))
 
 
 def saturated(far: Mapping[float, ShortLines], sd: float) -> bool:
@@ -525,13 +497,13 @@ class _Straightness(NamedTuple):
 
     @property
     def of_sigmoids(self) -> bool:
-        """True if only sigmoids explain it."""
+        """True if only sigmoids explain it. That answers are 0 or 1 far out does not tell: clipped values are too."""
         as_odds = self.as_log_odds >= FEWEST_STRETCHES and self.as_log_odds > CLEARLY * self.as_answered
         return as_odds and not self.curved_odds
 
     @property
     def surely_of_sigmoids(self) -> bool:
-        """True if no similar curve does."""
+        """True if no similar curve does, such as that of the error function."""
         return self.of_sigmoids and self.clearly >= FEWEST_STRETCHES and self.clearly > CLEARLY * self.not_so
 
     @property
@@ -642,7 +614,9 @@ class Likeness:
             return plain
         if sd is not None and _about_zero(near, far, off):
             halves = {scale: lines.divided(*TO_HALVES) for scale, lines in far.items()}
-            tanh = are_surely_sigmoids(near.divided(*TO_HALVES), halves, sd / 2)
+            close = near.divided(*TO_HALVES)
+            unit = bool(near.sound.any()) and _between_0_and_1(close, halves, sd / 2)
+            tanh = unit and _straightness(close, sd / 2).surely_of_sigmoids
             return replace(plain, tanh=True, saturated=saturated(halves, sd / 2)) if tanh else plain
         if not _up_to_a_hundred(near, far, off):
             return plain
@@ -658,15 +632,19 @@ class Likeness:
         top_k = None if linked else find_top_k(_everywhere(near, far), off, no_values=no_values)
         known = None if top_k is None else Kind.PROBABILITIES
         one_hot = is_one_hot(near.answers)
+        answers = Kind.LABELS if one_hot else known or answer_kind(near.answers, off)
+        shown, unit = None if one_hot else top_k, in_unit(near.finite_answers, off)
+        if sd is None or not near.sound.any():
+            return cls(answers, unit, False, False, False, sd is not None and saturated(far, sd), shown)
+        bends, ends = _straightness(near, sd), saturated(far, sd)
+        may_be = not linked and _between_0_and_1(near, far, sd)
+        # They are 0 or 1 far out and not nearby, and digits do not show how they get there.
+        hidden = ends and _decided(near.finite_answers, sd) < 1 - NEARLY_ALL and bends.as_answered < FEWEST_STRETCHES
         return cls(
-            answers=Kind.LABELS if one_hot else known or answer_kind(near.answers, off),
-            unit=in_unit(near.finite_answers, off),
-            sigmoids=sd is not None and not linked and are_sigmoids(near, far, sd),
-            like_sigmoids=sd is not None and not linked and may_be_sigmoids(near, far, sd),
-            curved_odds=sd is not None and curved_as_odds(near, sd),
-            saturated=sd is not None and saturated(far, sd),
-            top_k=None if one_hot else top_k,
-        )
+            answers, unit, sigmoids=may_be and bends.of_sigmoids,
+            like_sigmoids=may_be and hidden and not bends.curved_odds, curved_odds=bends.curved_odds, saturated=ends,
+            top_k=shown,
+        )  # fmt: skip
 
     def _unless(self, no_labels: bool) -> Self:
         """The same, or values where it is known that they are no labels."""

@@ -46,8 +46,14 @@ from reluctant.interface import Interface
 from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
-from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
-from reluctant.interface.reach import clipped_inputs, find_link
+from reluctant.interface.reach import (
+    answered_far_out,
+    clipped_inputs,
+    exact_refusal,
+    few_digits_are_enough,
+    find_link,
+    too_few_digits,
+)
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork

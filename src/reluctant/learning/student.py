@@ -37,6 +37,7 @@ from reluctant.messages.diagnosis import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind
+from reluctant.oracles.base import check_rows
 from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Clock, processor_time
@@ -402,9 +403,7 @@ def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:
 def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | None:
     if inputs is None:
         return None
-    rows = np.asarray(inputs, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != oracle.dim:
-        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim})")
+    rows = check_rows(inputs, oracle.dim, oracle.facts.domain, "inputs")
     others = np.unique(rows + 0.0, axis=0)  # a row that is held out must not be trained on too; -0 is 0
     if len(others) < FEWEST:
         raise InvalidRows.about("inputs", got=f"{len(others)} rows that differ", expected=f"at least {FEWEST}")

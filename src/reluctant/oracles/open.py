@@ -170,7 +170,7 @@ def open_oracle(
         bounds = inside.intersected(own)
         samples = checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)
-        recorder = _with_transcript(sender, ledger, kept, bounds)
+        recorder = _with_transcript(sender, ledger, kept, bounds, samples)
         if_refused.pop_all()
         if_refused.callback(recorder.close)
         answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if read.percent else recorder
@@ -205,11 +205,13 @@ def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, o
     return sender if served.watch is None else Watched(sender, served.watch)
 
 
-def _with_transcript(sender: Oracle, ledger: Ledger, kept: Recording, bounds: Domain) -> Oracle:
+def _with_transcript(
+    sender: Oracle, ledger: Ledger, kept: Recording, bounds: Domain, samples: FloatArray | None
+) -> Oracle:
     """Record every row sent, if a folder is given; ask the opening question where it is needed."""
     if kept.transcript is None:
         if sender.outputs == UNKNOWN_OUTPUTS:
-            sender.answer(_opening_rows(sender, bounds, 1))
+            sender.answer(_opening_rows(sender, bounds, 1) if samples is None else samples[:1])
         return sender
     log = open_log(Path(kept.transcript))  # first of all: a folder that cannot be used costs no question
     try:

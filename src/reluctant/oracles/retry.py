@@ -106,9 +106,9 @@ class Retrying(Wrapper):
         busy = isinstance(error, TargetBusy)
         if not busy:
             self.sizes.given_up(rows)
-        advice = "" if busy else self.sizes.advice()
+        advice = None if busy else self.sizes.diagnosis
         often = f"Tried {tried} times" if tried > 1 else "Tried once"
-        error.args = (" ".join(part for part in (str(error), f"{often}: {beside}.", advice) if part),)
+        error.advised(f"{often}: {beside}.", *([] if advice is None else [advice]))
 
     def _told_of(self, rows: FloatArray, error: TargetRefused) -> None:
         """Put the range that was answered into a refusal of these rows, if others were answered."""
@@ -116,7 +116,8 @@ class Retrying(Wrapper):
             return
         beside = self.sizes.beside(rows)
         self.sizes.given_up(rows)
-        error.args = (" ".join(part for part in (str(error), f"Asked: {beside}.", self.sizes.advice()) if part),)
+        advice = self.sizes.diagnosis
+        error.advised(f"Asked: {beside}.", *([] if advice is None else [advice]))
 
 
 def answered_sizes(oracle: Oracle) -> AnsweredSizes | None:
@@ -197,10 +198,6 @@ class AnsweredSizes:
         inside = Remedy("answered-range", "open", {"domain": (low, high) if low < high else None})
         fewer = [Remedy("fewer-rows", "open", {"batch": self.most_rows})] if self.failed_rows > self.most_rows else []
         return Diagnosis("answered-range", {"failed": self.failed, "largest": self.largest}, (inside, *fewer))
-
-    def advice(self) -> str:
-        """The same as text; empty where there is nothing to say."""
-        return "" if self.diagnosis is None else str(self.diagnosis)
 
 
 def _rounded_inwards(bound: float, rounded: Callable[[float], int]) -> float:

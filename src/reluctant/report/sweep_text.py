@@ -15,6 +15,7 @@ from reluctant.audit.record import (
     SweepFacts,
     Trial,
 )
+from reluctant.defenses.defense import DefenseSpec
 from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels, defense_words
@@ -115,7 +116,7 @@ def _explanations(sweep: SweepFacts) -> str:
     """What gradients save, and which defenses of them take that away; empty where the target answers none."""
     if sweep.explanations is None:
         return ""
-    of_gradients = [row for row in sweep.rows if row.defense.startswith("gradient-")]
+    of_gradients = [row for row in sweep.rows if DefenseSpec.read(row.defense).of_gradients]
     stopping, idle = ([row for row in of_gradients if sweep.takes_saving(row) is stops] for stops in (True, False))
     named = [
         f" The difference {verb} with {', '.join(defense_words(row.defense) for row in rows)}."

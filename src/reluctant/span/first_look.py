@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask
 from reluctant.geometry.lines import BoolArray, orthogonal_moves
@@ -24,6 +23,7 @@ from reluctant.interface.health import examine
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.oracles.base import check_rows
 
 TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
 
@@ -39,17 +39,7 @@ class Inputs:
     @classmethod
     def of(cls, domain: Domain, dim: int, given: ArrayLike | None) -> Inputs:
         """Check what the user gave."""
-        if given is None:
-            return cls(domain, dim)
-        try:
-            rows = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput.about("inputs", got=type(given).__name__, expected=f"numbers (n, {dim})") from error
-        if rows.ndim != 2 or rows.shape[1] != dim or not len(rows) or not np.isfinite(rows).all():
-            raise InvalidInput.about("inputs", got=f"shape {rows.shape}", expected=f"finite rows (n, {dim})")
-        if not domain.contains(rows):
-            raise InvalidInput.about("inputs", got="rows outside the domain", expected=f"rows in {domain.describe()}")
-        return cls(domain, dim, rows)
+        return cls(domain, dim, None if given is None else check_rows(given, dim, domain, "inputs"))
 
     def within(self, domain: Domain) -> Inputs:
         """The same inside another domain, with those of the user's rows that lie there."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, NonFiniteAnswer
+from reluctant.errors import InvalidInput, NonFiniteAnswer, words
 from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
@@ -398,13 +398,15 @@ def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float
     if threshold is None:
         return
     if not labels:
-        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
+        raise InvalidInput.about(
+            "threshold", got=threshold, expected="none without labels", fix=words("Pass {labels}.", labels=True)
+        )
     if not _is_number(threshold) or not np.isfinite(threshold):
         raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
     if oracle.outputs > 1:
         raise InvalidInput.about(
             "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
-            fix="Open one output with output=0 to compare it with a threshold.",
+            fix=words("Open one output with {output} to compare it with a threshold.", output=0),
         )  # fmt: skip
 
 

@@ -86,6 +86,14 @@ class AuditOptions:
     input_shape: Annotated[
         str | None, typer.Option(metavar="HEIGHT,WIDTH", help="Shape of inputs that are images.")
     ] = None
+    integers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,3,...",
+            help="Columns that take whole numbers alone: they stay at the middle of the inputs, and the audit is of "
+            "the others.",
+        ),
+    ] = None
     skip: Annotated[
         list[str] | None,
         typer.Option(
@@ -138,6 +146,7 @@ class AuditOptions:
             raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
         return {
             "input_shape": _shape(self.input_shape),
+            "integers": _columns(self.integers),
             "classes": () if self.classes is None else tuple(name.strip() for name in self.classes.split(",")),
             "price": None if self.price is None else {"per thousand": self.price, "currency": self.currency},
             "seconds": self.seconds,
@@ -254,6 +263,13 @@ def _shape(text: str | None) -> tuple[int, int] | None:
     except ValueError as error:
         raise InvalidInput.about("--input-shape", got=f"'{text}'", expected="height,width like 28,28") from error
     return height, width
+
+
+def _columns(text: str | None) -> tuple[int, ...]:
+    try:
+        return () if text is None else tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise InvalidInput.about("--integers", got=f"'{text}'", expected="columns like 0,3") from error
 
 
 # ---- demo and report

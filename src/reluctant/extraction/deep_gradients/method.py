@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from functools import partial
+from itertools import pairwise
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -51,6 +53,14 @@ PAIRS_SEEN = 3  # creases of one neuron above the first layer that need no such 
 LIMITS = Notes((Diagnosis("layers-where-met"),))
 
 
+Lacks: TypeAlias = Callable[[FloatArray, Explained], BoolArray]
+
+
+def stray_rows(known: KnownLayers, rows: FloatArray, found: Explained) -> BoolArray:
+    """Rows (n,) whose gradients lack a neuron of the last layer."""
+    return stray_and_clean(known, rows, found)[0]
+
+
 @dataclass(frozen=True)
 class GradientLayers(Method):
     """Exact extraction of several hidden layers, none wider than the one before, from gradients.
@@ -58,6 +68,7 @@ class GradientLayers(Method):
     Arguments:
         first_lines: whole lines that are searched before the first layer is looked for.
         lines: at most, one by one until every layer is found.
+        starts: as often, with other lines, while hidden layers are found in part and none is wider than the one before.
         segments: of a layer, at most, where as many known neurons are on as can be.
         look: rows that the search of a line begins with.
         most_layers: hidden layers, at most.
@@ -72,7 +83,8 @@ class GradientLayers(Method):
     reads_gradients: ClassVar[bool] = True
 
     first_lines: int = 2
-    lines: int = 6
+    lines: int = 4
+    starts: int = 2
     segments: int = 24
     look: int = 5
     most_layers: int = 8
@@ -89,11 +101,24 @@ class GradientLayers(Method):
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where creases stay unexplained."""
-        search = _LayerSearch(oracle, GradientNoise(noise), rng, self)
+        for start in range(self.starts):
+            search = _LayerSearch(oracle, GradientNoise(noise), rng, self)
+            try:
+                return self.from_lines(search, keep, self.begun if not start else ())
+            except StageFailed:
+                if start + 1 == self.starts or not search.narrows:
+                    raise
+        raise AssertionError  # there is one start at least
+
+    def from_lines(
+        self, search: _LayerSearch, keep: Callable[[ReLUNetwork], None], begun: tuple[SearchedLine, ...]
+    ) -> Candidate:
+        """One start: lines, then more of them while layers are not found."""
+        oracle, rng = search.oracle, search.rng
         with oracle.stage(LINES):
-            for line in self.begun:
+            for line in begun:
                 search.take(line)
-            for _ in range(self.first_lines - len(self.begun)):
+            for _ in range(self.first_lines - len(begun)):
                 search.look_along_another()
             for row in [] if self.through is None else self.through[: self.leads]:
                 search.look_along(replace(Lines.random(rng, 1, oracle.dim), origins=row[None]))
@@ -102,7 +127,7 @@ class GradientLayers(Method):
                 with oracle.stage(LAYERS):
                     return search.candidate(keep)
             except StageFailed:
-                if search.whole >= self.lines:
+                if search.whole >= self.lines or search.widens:
                     raise
             with oracle.stage(LINES):
                 search.look_along_another()
@@ -131,6 +156,17 @@ class _LayerSearch:
         self.size, self.whole, self.led = 0.0, 0, 0
         self.rows: list[FloatArray] = []
         self.answers: list[Explained] = []
+
+    @property
+    def widens(self) -> bool:
+        """True if a layer is wider than the one before: sides do not show then."""
+        widths = [self.oracle.dim, *(len(each) for each in self.found)]
+        return any(before < width for before, width in pairwise(widths))
+
+    @property
+    def narrows(self) -> bool:
+        """True if several layers are found in part, none wider than the one before."""
+        return len(self.found) > 1 and not self.widens
 
     # ---- asking
 
@@ -193,13 +229,28 @@ class _LayerSearch:
         place = Jumps(middle, jump, np.zeros(1), line.high - line.low, middle, np.zeros((1, jump.shape[1])))
         return Normals.of(place, 0, depth, self.noise, self.size)
 
-    def look_between(self, rows: FloatArray, there: FloatArray) -> None:
-        """The creases between an input and the nearest of others, if there is a way."""
+    def look_between(self, rows: FloatArray, there: FloatArray, lacks: Lacks) -> None:
+        """The creases near an unknown one, on the way from the nearest of some inputs to another, if there is a way.
+
+        lacks: whether a neuron is missing at rows, as at the end of the way. Halving leaves few known creases on it.
+        """
         distance = np.linalg.norm(rows - there, axis=1)
-        if distance.min(initial=np.inf) > 0 and len(rows):
-            start, stop = (with_more_on(self.known, row) for row in (rows[np.argmin(distance)], there))
-            if (start != stop).any():
-                self.look_along(Lines.between(start[None], stop[None], float(np.sqrt(self.oracle.dim))))
+        if not distance.min(initial=np.inf) > 0 or not len(rows):
+            return
+        start, stop = (with_more_on(self.known, row) for row in (rows[np.argmin(distance)], there))
+        while (start != stop).any():
+            line = Lines.between(start[None], stop[None], float(np.sqrt(self.oracle.dim)))
+            expected = self.expected(line)
+            if expected is None or len(expected) <= FEW_EXPECTED:
+                self.look_along(line)
+                return
+            middle = line.points(
+                np.zeros(1, dtype=np.intp), expected.t[len(expected) // 2 - 1 :][:2].mean(keepdims=True)
+            )
+            if lacks(middle, self.ask(middle))[0]:
+                stop = middle[0]
+            else:
+                start = middle[0]
 
     def everything(self) -> tuple[FloatArray, Explained]:
         """All rows with their answers."""
@@ -263,6 +314,13 @@ class _LayerSearch:
             self.complete(self.known, number, lacking)
             if not self.found[number]:
                 raise StageFailed(LAYERS, "no neuron of a layer is met twice", number=float(number), limit=0.0)
+            if self.widens and number:
+                self.recheck(number)
+            if self.widens:
+                most = float(self.oracle.dim if not number else len(self.found[number - 1]))
+                raise StageFailed(
+                    LAYERS, "a layer wider than the one before", number=len(self.found[number]), limit=most
+                )
             layers = self.known.extended(self.layer(number))
             keep(without_outputs(layers, self.oracle.outputs))
             network = self.with_outputs(layers) if not lacking or len(self.found[number]) > before else None
@@ -294,14 +352,14 @@ class _LayerSearch:
         """
         segments = 0
         while True:
-            partial = self.take_matches(known, number, singles=lacking)
+            open_ = self.take_matches(known, number, singles=lacking)
             if number and not self.found[number] and number not in self.begun:
                 self.begun.add(number)
                 self.look_in_cell(known, None)
                 continue
-            if partial and segments < self.settings.segments and not lacking:
+            if open_ and segments < self.settings.segments and not lacking:
                 segments += 1
-                self.look_in_cell(known, partial[self.rng.integers(len(partial))].weights)
+                self.look_in_cell(known, open_[self.rng.integers(len(open_))].weights)
                 continue
             if number and number not in self.probed:
                 self.probed.add(number)
@@ -311,7 +369,8 @@ class _LayerSearch:
             if not len(stray) or self.led > self.settings.leads:
                 return
             if lacking and len(clean):
-                self.look_between(clean, stray[self.rng.integers(len(stray))])
+                lacks = partial(stray_rows, known.extended(self.layer(number)))
+                self.look_between(clean, stray[self.rng.integers(len(stray))], lacks)
             elif lacking and number:
                 self.look_in_cell(known, None)
             lacking = True
@@ -369,17 +428,19 @@ class _LayerSearch:
                 break
             self.found[number] += sure
         met = [each for each in new if each.lines > 1 or singles or (each.whole and number > 0)]
-        good, partial = self.confirmed(known, number, met), []
+        good, lacking = self.confirmed(known, number, met), []
         self.found[number] += [each for each in good if each.whole]
         for each in good:
             if number and not each.whole and self.is_new(each, number):
                 grown = self.followed(known, each, number)
-                if grown.whole and self.confirmed(known, number, [grown], followed=True):
+                if grown.whole and (
+                    self.is_sure(grown, number) or self.confirmed(known, number, [grown], followed=True)
+                ):
                     self.found[number].append(grown)
                 else:
                     self.stuck[number].append(each.row)
-                    partial.append(each)
-        return partial
+                    lacking.append(each)
+        return lacking
 
     def is_new(self, match: Match, number: int) -> bool:
         """False of what was followed in vain before, and of a crease that a neuron found since then explains."""
@@ -476,7 +537,7 @@ class _LayerSearch:
             rows, found = self.everything()
             right = rows[~self.differs(network, rows, found)]
             for row in self.rng.permutation(fresh[wrong])[:LEADS]:
-                self.look_between(right, row)
+                self.look_between(right, row, partial(self.differs, network))
         return None
 
     def held_out(self, fresh: FloatArray, found: Explained) -> HeldOutRows:
@@ -495,4 +556,5 @@ class _LayerSearch:
         return self.errors(network, rows, found) > CHECKED_TO * self.size
 
 
+FEW_EXPECTED = 3  # known creases on a line that leads to a neuron that is not
 LEADS = 3  # lines to where gradients are not those of the network, in turn

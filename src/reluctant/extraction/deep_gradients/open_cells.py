@@ -22,6 +22,7 @@ from reluctant.verification.cells import covering, covering_points
 LARGEST = 1e3  # value of a first-layer neuron, of its typical size
 STEPS = 30  # random steps from one point to the next
 SPREAD = 1.5  # of the logarithm of a value, in the cell where the whole first layer is on
+SHORT = 1e-2  # of the room that a cell leaves: the length of a segment that should meet one crease
 TURNED_ON = 0.02  # of the largest value of the first layer: neurons that are turned on have at least that, if they can
 INSIDE = 1e-6  # of a value's scale: less counts as on the border
 
@@ -127,9 +128,9 @@ def across_facet(known: KnownLayers, crease: FloatArray, match: Match, turned_on
         return None
     room, steps = found.x[-1], np.linalg.pinv(zero)
     up, along = steps[:, :-1].sum(axis=1), steps[:, -1]
-    half = room / (3 * np.linalg.norm(along))
+    half = SHORT * room / np.linalg.norm(along)
     most = wide * np.abs(weights).max() * int(turned_on.sum())
-    behind = found.x[:-1] + min(room / (3 * np.linalg.norm(up)), half / most) * up
+    behind = found.x[:-1] + min(SHORT * room / np.linalg.norm(up), half / most) * up
     back = np.linalg.pinv(first.weights)
     ends = (np.stack([behind - half * along, behind + half * along]) * size - first.biases) @ back.T
     ends += crease - back @ (first.weights @ crease)

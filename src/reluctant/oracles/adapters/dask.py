@@ -25,7 +25,7 @@ from reluctant import engines as clusters
 from reluctant import errors
 from reluctant._optional import require
 from reluctant.engines import Cluster, Engine
-from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine
+from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine, words
 from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Oracle, layers
@@ -161,13 +161,13 @@ def as_sent(oracle: Oracle) -> Oracle:
         if isinstance(layer, Counting):
             raise UnusableEngine.about(
                 "target", got="one that is opened already, with an account of its own", expected="the bare target",
-                fix="Give engine= where it is opened: open_oracle(model, engine=...).",
+                fix=words("Give {engine} where it is opened: open_oracle(model, ...)."),
             )  # fmt: skip
         if layer.draws:
             raise UnusableEngine.about(
                 "target", got="one that adds random noise: every worker would draw the same",
                 expected="the target behind the noise",
-                fix="Send that, and put the noise before it here: defend(open_oracle(model, engine=...), ...).",
+                fix=words("Open that with {engine}, the noise before it: defend(open_oracle(model, ...), ...)."),
             )  # fmt: skip
     return oracle
 

@@ -22,12 +22,17 @@ import numpy as np
 from reluctant._optional import require
 from reluctant.engines import check_engine
 from reluctant.errors import (
+    HIGH,
+    LOW,
     InvalidInput,
     MissingDependency,
+    N,
+    Placeholder,
     ReluctantError,
     TargetUnavailable,
     UnknownTarget,
     UnsafeFile,
+    words,
 )
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -76,14 +81,16 @@ def call_target(function: Callable[[Any], object], argument: Any) -> object:
     except ReluctantError:
         raise
     except Exception as error:
-        fix = (
-            f"Check that it accepts {_shaped(argument)} (dim=). If it answers only in some range, open it with "
-            "domain=(low, high); if it takes only so many rows at once, with batch=N; if it fails "
-            "now and then, with retries=3."
-        )
-        failed = TargetUnavailable(f"target: raised {type(error).__name__}: {error}. {fix}")
-        failed.fix = fix
-        raise failed from error
+        raise TargetUnavailable(f"target: raised {type(error).__name__}: {error}.").advised(
+            f"Check that it accepts {_shaped(argument)}", WHEN_IT_RAISES
+        ) from error
+
+
+WHEN_IT_RAISES = words(
+    "({dim}). If it answers only in some range, open it with {domain}; if it takes only so many rows at once, with "
+    "{batch}; if it fails now and then, with {retries}.",
+    domain=(LOW, HIGH), batch=N, retries=3,
+)  # fmt: skip
 
 
 def _shaped(argument: Any) -> str:
@@ -202,7 +209,7 @@ def adapt(target: Any, options: OpenOptions) -> Oracle:
     if options.gradients is not None and adapter.explained is None:
         raise InvalidInput.about(
             "gradients", got=f"True for {adapter.facts.name}", expected="True for a torch module or a network alone",
-            fix="Give a function: gradients=g, with g(rows) of shape (n, m, d).",
+            fix=words("Give a function: {gradients}, with g(rows) of shape (n, m, d).", gradients=Placeholder("g")),
         )  # fmt: skip
     return adapter
 
@@ -228,7 +235,7 @@ def _adapt_values(target: Any, options: OpenOptions) -> Oracle:
     if callable(target):
         if options.shape is None:
             expected = "the number of inputs of the callable"
-            raise InvalidInput.about("dim", got="None", expected=expected, fix="Give it: dim=N.")
+            raise InvalidInput.about("dim", got="None", expected=expected, fix=words("Give it: {dim}.", dim=N))
         _refuse_recast(options, "a callable")
         return CallableOracle(target, prod(options.shape), kind=options.kind)
     raise UnknownTarget.about(
@@ -244,7 +251,7 @@ def adapt_on_engine(target: Any, options: OpenOptions) -> Oracle:
     if options.served is not None:
         raise InvalidInput.about(
             "engine", got="one for a served model", expected="a target that is computed by whoever asks",
-            fix="A server is asked from here: connections=8 keeps more requests in flight.",
+            fix=words("A server is asked from here: {connections} keeps more requests in flight.", connections=8),
         )  # fmt: skip
     check_engine(options.engine)  # first: a target that cannot be sent is no matter where there is nowhere to send it
     if isinstance(target, str) and _is_module_target(target):
@@ -316,7 +323,7 @@ def load_code_file(path: Path, trust_code: bool) -> Any:
     if not trust_code:
         raise UnsafeFile.about(
             "target", got=f"'{path}'", expected="a file that cannot run code (.onnx, .npz)",
-            fix="If you made it yourself, pass trust_code=True; better, export it to ONNX.",
+            fix=words("If you made it yourself, pass {trust_code}; better, export it to ONNX.", trust_code=True),
         )  # fmt: skip
     try:
         if path.suffix in {".pt", ".pth"}:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from reluctant._optional import require
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
@@ -31,7 +31,7 @@ class SklearnOracle(Oracle):
         if verb is None or not hasattr(model, "n_features_in_"):
             raise InvalidInput.about(
                 "target", got=type(model).__name__, expected="a fitted model that predicts",
-                fix="Call fit first." if verb is not None else "Pass a function of its own, with dim=.",
+                fix="Call fit first." if verb is not None else words("Pass a function of its own, with {dim}."),
             )  # fmt: skip
         self._model = _recast_model(model, np.float64) if precision == "float64" and _is_network(model) else model
         self._predict: Callable[[FloatArray], Any] = getattr(self._model, verb)

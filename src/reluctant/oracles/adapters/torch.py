@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from reluctant._optional import require
-from reluctant.errors import InvalidInput, TargetUnavailable
+from reluctant.errors import InvalidInput, N, TargetUnavailable, words
 from reluctant.numerics import FLOAT_BYTES, HOST, Arrays, FloatArray, TorchArrays, joined
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Explained, Facts, Kind, Moves, Oracle, as_answers, whole_units
@@ -202,7 +202,7 @@ def _shape_of_first_layer(torch: Any, module: Any) -> tuple[int, ...]:
         return (int(layers[0].in_features),)
     raise InvalidInput.about(
         "dim", got="None", expected="the input size, since the module does not begin with a linear layer",
-        fix="Give it: dim=N, or shape=(1, 28, 28) for images of that shape.",
+        fix=words("Give it: {dim}, or {shape} for images of that shape.", dim=N, shape=(1, 28, 28)),
     )  # fmt: skip
 
 

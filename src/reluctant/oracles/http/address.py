@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget
+from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget, words
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.http.inference_protocol import MODEL_PATH, OpenInferenceOracle
 from reluctant.oracles.http.json_endpoint import JsonEndpointOracle
@@ -43,14 +43,16 @@ def open_served(
     if parts.username or parts.password:
         raise InvalidInput.about(
             "target", got="an address with credentials in it", expected="one without",
-            fix="Put them into an environment variable and name it: auth_env='NAME'.",
+            fix=words("Put them into an environment variable and name it: {auth_env}.", auth_env="NAME"),
         )  # fmt: skip
     plain = options.request is not None
     if not plain and not MODEL_PATH.match(urlsplit(url).path):
         raise UnknownTarget.about(
             "target", got=f"'{shown_url(url)}'", expected="http(s)://host:port/v2/models/NAME",
-            fix="For a service of another kind say what to send and where the answers are: "
-            """request='{"instances": "$rows"}', reply='predictions'.""",
+            fix=words(
+                "For a service of another kind say what to send and where the answers are: {request}, {reply}.",
+                request='{"instances": "$rows"}', reply="predictions",
+            ),
         )  # fmt: skip
     if not plain and (urlsplit(url).query or urlsplit(url).fragment):
         raise InvalidInput.about("target", got=f"'{shown_url(url)}' with more after it", expected="one without")
@@ -59,7 +61,7 @@ def open_served(
         try:
             server.send("HEAD", server.url)
         except TargetBusy as error:
-            raise UnknownTarget(str(error)) from None
+            raise UnknownTarget(error.words) from None
         return (JsonEndpointOracle if plain else OpenInferenceOracle)(server, options, shape, kind, gradients)
     except BaseException:
         server.close()
