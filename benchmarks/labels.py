@@ -8,9 +8,10 @@
     LABELS_SECONDS=300 python -m benchmarks labels               CPU seconds that a run may take
 
 The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts
-networks that passed verification and whose boundary is off by more than they say, or one label in a thousand of other
-inputs. `equal` is the least share of equal labels at 100,000 random inputs of each of two scales, 1 and 3. Labels count everything that was
-asked, verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
+networks that passed verification and whose boundary is off by more than they say, or that have another label at one
+input in a thousand. `equal` is the least share of equal labels at 100,000 random inputs of each of two scales, 1 and 3.
+Labels count everything that was asked, verification included; r/request is the mean of rows asked together. Seeds that
+nothing was tuned on.
 
 Of two hidden layers the line also says how often the first layer was right, with the labels and CPU s of all runs.
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
-from reluctant.extraction.depth_three.method import compose, first_layer_alone, peel
 from reluctant.extraction.depth_three.first_layer import FirstLayer
+from reluctant.extraction.depth_three.method import compose, first_layer_alone, peel
 from reluctant.extraction.from_labels.bent_model import BentModel, Draw
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_outputs import class_model
@@ -86,7 +86,7 @@ class FromLabels(Method):
         self, labels: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None],
         inputs: Draw | None = None,
     ) -> Candidate:  # fmt: skip
-        """The network of a target that answers labels alone; `inputs` draws typical rows, where they are not Gaussian."""
+        """The network of a target that answers labels alone; `inputs` draws typical rows that are not Gaussian."""
         seen, failed = look(labels, self.classes, rng), 0
         while True:
             space = replace(seen.space(labels, max(2.0**-self.bits, seen.resolution), rng), inputs=inputs)
