@@ -22,7 +22,7 @@ from benchmarks.results import read_results  # noqa: E402
 
 from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
 from reluctant.estimation.formulas import DECIMALS, FEWEST_LAYERS, FLOAT32, NOISE  # noqa: E402
-from reluctant.extraction.attempts import POINTS_FOR_DEEP, points_at_use, points_on_lines  # noqa: E402
+from reluctant.extraction.candidate_check import POINTS_FOR_DEEP, points_at_use, points_on_lines  # noqa: E402
 from reluctant.verification.agreement import LINE_POINTS  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"

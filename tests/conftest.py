@@ -9,6 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+# Before numpy is imported, here and in every process that a test starts: two processes with two threads each wait for
+# one another, and some tests take twenty times as long.
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -30,8 +35,9 @@ settings.load_profile("ci")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--branches` counts lines and branches of the engine."""
+    """`--branches` counts lines and branches of the engine, `--cpu` processor time."""
     parser.addoption("--branches", action="store_true", help="count lines and branches of the engine")
+    parser.addoption("--cpu", action="store_true", help="print processor seconds by folder and by file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +46,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from engine_coverage import EngineCoverage
 
         config.pluginmanager.register(EngineCoverage())
+    if config.getoption("cpu"):
+        from processor_time import ProcessorTime
+
+        config.pluginmanager.register(ProcessorTime())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -86,6 +96,28 @@ def short_training() -> Iterator[None]:
 
     with short_training():
         yield
+
+
+class TickingClock:
+    """A processor clock on which every look takes the same time, however busy the machine is."""
+
+    tick = 0.01
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += self.tick
+        return self.seconds
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> TickingClock:
+    """The processor time of limits, students and fits: it goes on with every look at it, and by nothing else."""
+    clock = TickingClock()
+    for module in ("oracles.ledger", "learning.student", "fitting.adam"):
+        monkeypatch.setattr(f"reluctant.{module}.processor_time", clock)
+    return clock
 
 
 @pytest.fixture

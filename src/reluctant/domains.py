@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class Domain:
             return self
         return Domain(_bound(np.maximum(self.low, other.low)), _bound(np.minimum(self.high, other.high)))
 
-    @property
+    @cached_property
     def is_space(self) -> bool:
         """True if nothing is bounded."""
         return bool(np.all(np.isneginf(self.low)) and np.all(np.isposinf(self.high)))

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from reluctant._optional import require
 from reluctant._version import __version__
-from reluctant.errors import UnusableEngine
+from reluctant.errors import UnusableEngine, words
 
 Engine: TypeAlias = Any  # "dask://host:port", an address as a scheduler prints it, or a distributed.Client
 
@@ -290,7 +290,8 @@ def _sealed_piece(function: Callable[[Item], Value], item: Item) -> bytes:
     except Exception as error:  # pickling runs the code of the object
         raise UnusableEngine.about(
             "function, items", got=f"what cannot be sent to workers ({type(error).__name__}: {error})",
-            expected="a function and items that pickle can carry", fix="Leave engine= out, or make them of plain data.",
+            expected="a function and items that pickle can carry",
+            fix=words("Leave {engine} out, or make them of plain data."),
         ) from error  # fmt: skip
 
 

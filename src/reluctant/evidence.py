@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from reluctant.domains import Domain
 from reluctant.extraction.any_position.accuracy import Accuracy, BumpRisk
-from reluctant.extraction.attempts import Attempt, Attempts
+from reluctant.extraction.ladder import Attempt, Attempts
 from reluctant.extraction.method import Certificate
 from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.geometry.creases import LineSearch

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant._optional import require
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, words
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"
@@ -141,7 +141,7 @@ def as_generator(rng: Rng) -> np.random.Generator:
     """Turn the keyword `rng` into a Generator; None means fresh entropy."""
     if isinstance(rng, bool) or not (rng is None or isinstance(rng, int | np.integer | np.random.Generator)):
         raise InvalidInput.about(
-            "rng", got=repr(rng), expected="an integer seed, a numpy Generator or None", fix="Pass rng=0."
+            "rng", got=repr(rng), expected="an integer seed, a numpy Generator or None", fix=words("Pass {rng}.", rng=0)
         )
     if isinstance(rng, int | np.integer) and rng < 0:
         raise InvalidInput.about("rng", got=rng, expected="a seed of at least 0")

@@ -14,8 +14,16 @@ from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 from reluctant._notebook import html_table
-from reluctant.errors import BudgetExhausted, LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError, TimeExhausted
-from reluctant.messages.catalogue import of_outcome
+from reluctant.errors import (
+    BudgetExhausted,
+    LinkMismatch,
+    NonFiniteAnswer,
+    NotRecovered,
+    TargetError,
+    TimeExhausted,
+    Words,
+)
+from reluctant.messages.catalogue import ROWS_OF_USE, of_outcome
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -78,7 +86,7 @@ class Outcome(Enum):
     @property
     def advice(self) -> str:
         """What to try, in Python."""
-        return str(self).removeprefix(self.happened).lstrip()
+        return self.diagnosis.to_try()
 
     def __str__(self) -> str:
         return str(self.diagnosis)
@@ -138,9 +146,9 @@ class Ended(ABC):
         return self.outcome.diagnosis if self.reason is None else self.reason
 
     @property
-    def error(self) -> str:
+    def error(self) -> Words:
         """What the target or a limit said when it ended the run; empty where neither did."""
-        return str(self.evidence.get("error") or "")
+        return Words(self.evidence.get("error") or "")
 
     @property
     def link_found(self) -> Diagnosis | None:
@@ -152,7 +160,7 @@ class Ended(ABC):
     def units_found(self) -> Diagnosis | None:
         """That columns of different sizes were put into units which questions have found; None where they were not."""
         ratio = self.evidence.get("found units")
-        return None if ratio is None else Diagnosis("units-found", {"ratio": ratio})
+        return None if ratio is None else Diagnosis("units-found", {"ratio": ratio}, (ROWS_OF_USE,))
 
     @property
     @abstractmethod
@@ -358,7 +366,7 @@ class Run(Generic[Part]):
         try:
             return work()
         except (BudgetExhausted, TargetError) as error:
-            self.evidence["error"] = str(error)
+            self.evidence["error"] = error.words
             if isinstance(error, TimeExhausted):
                 self.evidence["reason"] = out_of_time(error.seconds, self.verb)
             outcome = outcome_of(error, self.oracle.facts, non_finite=self.non_finite, saturated=self.saturated)

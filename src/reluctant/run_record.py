@@ -6,12 +6,10 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reluctant._files import write_text
 from reluctant._version import __version__
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting, Facts, Rows
@@ -75,10 +73,6 @@ class Record:
     def to_json(self) -> str:
         """One JSON object; NaN and inf become null."""
         return json.dumps(jsonable(self.to_dict()), indent=2, allow_nan=False)
-
-    def write(self, path: Path) -> None:
-        """Write the JSON form."""
-        write_text(path, self.to_json() + "\n")
 
 
 def _facts_as_data(facts: Facts) -> dict[str, Any]:

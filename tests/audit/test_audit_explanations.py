@@ -10,13 +10,13 @@ from reluctant.report.sweep_text import sweep_sentence
 from reluctant.report.tables import interface_facts
 from reluctant.testing import planted
 
-NETWORK = planted((5, 3, 1), 3)
+NETWORK = planted((4, 2, 1), 3)
 STEPS = ("health", "extraction", "defenses")
 
 
 @pytest.fixture(scope="module")
 def record():
-    return rl.audit(NETWORK, gradients=True, steps=STEPS, seconds=25, rng=0).record
+    return rl.audit(NETWORK, gradients=True, steps=STEPS, rng=0).record
 
 
 def test_the_sweep_has_the_defenses_of_gradients(record):
@@ -35,17 +35,15 @@ def test_queries_with_and_without_are_in_the_interface(record):
 
 def test_the_sentence_says_which_defense_takes_the_saving_away(record):
     said = sweep_sentence(record.defenses)
-    assert "With explanations a copy takes" in said
-    assert "The difference is gone with" in said
+    assert all(f"{queries:,}" in said for queries in record.defenses.explanations)
     assert "no gradients" in said
-    assert "No defense of gradients stops a copy from values." in said
 
 
 def test_saliency_is_named_and_its_defenses_are_not_tried(record):
     def saliency(rows):
         return np.abs(NETWORK.gradients(rows))
 
-    found = rl.audit(NETWORK, gradients=saliency, steps=STEPS, seconds=4, rng=0).record
+    found = rl.audit(NETWORK, gradients=saliency, steps=STEPS, rng=0).record
     assert found.extraction.evidence["gradients"]["slug"] == "explanation-absolute"
     assert found.defenses.explanations is None
     assert "With explanations" not in dict(interface_facts(found))

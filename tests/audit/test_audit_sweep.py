@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from audit_kit import Rows, step
@@ -15,7 +13,6 @@ from reluctant.audit.findings import Tidied
 from reluctant.audit.record import StandsFor
 from reluctant.oracles import Facts, Kind, NetworkOracle
 from reluctant.oracles.links import Linked
-from reluctant.report.sweep_text import sweep_sentence
 from reluctant.results import Outcome
 from reluctant.testing import planted
 
@@ -60,7 +57,6 @@ def test_the_cheapest_defense_stops_a_copy(swept):
     rows = {row.defense: row for row in defenses.rows}
     assert rows[defenses.cheapest].stopped is True
     assert (rows["labels"].stopped, rows["labels"].rebuilt.ok, rows["labels"].no_method) == (False, True, False)
-    assert "The label alone is no defense" in sweep_sentence(defenses)
     assert rows["softmax"].stopped is False  # a link undoes it
     assert rows["labels"].digits is None
     digits = [rows[f"decimals={k}"].digits for k in (6, 3, 2)]
@@ -207,11 +203,11 @@ def test_an_audit_that_ran_out_of_time_has_an_undecided_first_row(tmp_path, vali
     assert found.open is None
 
 
-def test_the_sweep_keeps_to_its_time():
+def test_the_sweep_keeps_to_its_time(ticking):
     """Rows that were not begun have their costs, and are not decided."""
-    copy, start = NetworkOracle(planted((6, 8, 3))), time.process_time()
+    copy = NetworkOracle(planted((6, 8, 3)))
     found = sweep(StandIn(copy, StandsFor.FILE, INPUTS), seconds=1.0)
-    assert time.process_time() - start < 3.0
+    assert ticking.seconds < 1.5  # every method looks once more
     assert found.rows[-1].defense == "labels"
     last = found.rows[-1]
     assert last.tried == [] or last.stopped is not None or last.tried[-1].undecided
@@ -220,7 +216,6 @@ def test_the_sweep_keeps_to_its_time():
     assert late.rows[1].honest.rms_error > 0
 
 
-def test_a_defense_has_one_clock_for_all_its_methods():
-    start = time.process_time()
+def test_a_defense_has_one_clock_for_all_its_methods(ticking):
     try_defense(NetworkOracle(planted((20, 40, 20, 3))), "softmax", inputs=np.zeros((5, 20)), seconds=1.0)
-    assert time.process_time() - start < 2.0
+    assert ticking.seconds < 1.1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from audit_kit import row_of
+from sweeps import sweep
 
 from reluctant import ReLUNetwork
 from reluctant.audit import try_defense
@@ -110,7 +111,10 @@ def test_a_box_that_one_seed_does_not_find_stops_nothing():
     assert (missed.stopped, found.stopped) == (None, None)
 
 
-@pytest.mark.parametrize("defense", ["decimals=6", "decimals=3", "float16", "gaussian=3e-4", "top=1"])
+CUT = ["decimals=6", "decimals=3", "float16", "gaussian=3e-4", "top=1"]
+
+
+@pytest.mark.parametrize("defense", sweep(CUT, fast=CUT[1:]))
 def test_every_defense_of_probabilities_is_decided(defense):
     """In float64, where probabilities by themselves are no defense."""
     copy = NetworkOracle(PROBABLE.before_link("softmax"))

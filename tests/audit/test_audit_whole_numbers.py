@@ -48,9 +48,10 @@ def test_scores_that_were_seen_as_values_stay_so_where_the_rows_for_training_end
     assert found.known.training.evidence["answers"] == "values"
 
 
+@pytest.mark.usefixtures("short_training")
 @pytest.mark.parametrize("target", [rating, score])
 def test_scores_do_not_pass_as_labels(target) -> None:
-    found = audit(rl.open_oracle(target, dim=8), budget=4_000, seconds=2.0, steps=REBUILDING)
+    found = audit(rl.open_oracle(target, dim=8), budget=4_000, steps=REBUILDING)
     assert {"extractable", "approximable"} <= {*found.verdict.leaks, *found.verdict.unsettled}
     assert "answers-are-labels" not in reasons(found.verdict)
     assert found.known.training.evidence["answers"] == "values"
@@ -64,20 +65,21 @@ def in_twelve_levels(x: np.ndarray) -> np.ndarray:
     return np.digitize(NETWORK(x), np.linspace(-2.0, 2.0, 11) ** 3)
 
 
-@pytest.mark.parametrize("target", [in_four_levels, in_twelve_levels])
-@pytest.mark.parametrize("domain", [None, (-2.0, 2.0)])
+@pytest.mark.usefixtures("short_training")
+@pytest.mark.parametrize(("target", "domain"), [(in_four_levels, None), (in_twelve_levels, (-2.0, 2.0))])
 def test_levels_of_a_score_leave_it_open_what_values_would_give(target, domain) -> None:
-    found = audit(rl.open_oracle(target, dim=8, domain=domain), budget=6_000, seconds=2.0, steps=REBUILDING)
+    found = audit(rl.open_oracle(target, dim=8, domain=domain), budget=6_000, steps=REBUILDING)
     assert {"extractable", "approximable"} <= {*found.verdict.leaks, *found.verdict.unsettled}
     assert found.known.whole in (IntegerKind.SCORES, IntegerKind.UNDECIDED)
     assert {"rounded-numbers", "maybe-rounded-numbers"} & set(reasons(found.verdict))
 
 
+@pytest.mark.usefixtures("short_training")
 @pytest.mark.parametrize("classes", [2, 3, 20])
 def test_numbers_of_classes_are_labels_however_many_they_are(classes: int) -> None:
     normals = np.random.default_rng(0).standard_normal((classes, 8))
     target = rl.open_oracle(lambda x: (x @ normals.T).argmax(axis=1), dim=8)
-    found = audit(target, budget=6_000, seconds=2.0, steps=REBUILDING)
+    found = audit(target, budget=6_000, steps=REBUILDING)
     assert found.known.whole in (None, IntegerKind.LABELS)
     assert not found.known.perhaps_numbers
     assert found.known.extraction is not None  # from labels

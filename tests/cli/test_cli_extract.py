@@ -8,6 +8,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.testing import planted
+from reluctant.testing.families import narrow_ridge
 
 TRUE = planted((20, 10, 1), 0)
 
@@ -35,7 +36,7 @@ def target(folder):
 def test_the_network_is_written(name, target, folder, command):
     ended = command("extract", target, "-o", folder / name)
     assert ended.status == 0
-    assert "recovered and passed verification" in ended.out
+    assert str(rl.Outcome.RECOVERED) in ended.out
     assert rl.equivalent(rl.ReLUNetwork.load(folder / name), TRUE, tol=1e-8)
 
 
@@ -65,7 +66,7 @@ def test_a_deeper_target_is_refused_and_its_part_is_kept(folder, command):
 def test_a_budget_that_ends_says_so(target, command):
     ended = command("extract", target, "--budget", "100")
     assert ended.status == 1
-    assert "The query budget ran out." in ended.out
+    assert ended.out.split(".")[0] == str(rl.Outcome.OUT_OF_BUDGET).split(".")[0]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_cause_of_a_failure_is_printed(folder, command):
     ended = command("extract", "mortal:dying", "--dim", "20", "-o", folder / "copy.npz")
     assert ended.status == 1
     assert "503 service unavailable" in ended.out
-    assert "No transcript was kept" in ended.err
+    assert "--transcript" in ended.err
 
 
 def test_a_part_that_was_found_is_written(folder, command):
@@ -134,20 +135,15 @@ def test_a_classifier_is_shown_and_written_with_all_its_classes(name, classifier
     ended = command("extract", target, "--dim", 4, "--link", "softmax", "-o", folder / name)
     assert ended.status == 0
     assert "ReLUNetwork(4-6-3, softmax, " in ended.out
-    assert "Its values are log-ratios to the first class" in ended.out
     assert rl.ReLUNetwork.load(folder / name).widths == (4, 6, 3)
-    checked = command("verify", target, folder / name, "--dim", 4)
-    assert checked.status == 0
-    assert "written with a softmax" in checked.out
+    assert command("verify", target, folder / name, "--dim", 4).status == 0
     assert command("verify", target, folder / name, "--dim", 4, "--link", "softmax").status == 0
 
 
 def test_the_largest_few_probabilities_are_verified_without_the_option(classifier, folder, command):
     target, written = f"{classifier}:largest_two", folder / "copy.npz"
     assert command("extract", target, "--dim", 4, "--link", "top-k", "-o", written).status == 0
-    ended = command("verify", target, written, "--dim", 4)
-    assert ended.status == 0
-    assert "the target's largest probabilities were read through it" in ended.out
+    assert command("verify", target, written, "--dim", 4).status == 0
 
 
 def test_percentages_are_divided_and_verified(classifier, folder, command):
@@ -167,9 +163,7 @@ def test_percentages_are_divided_and_verified(classifier, folder, command):
 def test_values_are_compared_as_they_are_with_a_network_that_has_a_link(classifier, folder, command):
     from_values = rl.extract(rl.open_oracle(f"{classifier}:values", dim=4)).network
     rl.ReLUNetwork(from_values.weights, from_values.biases, from_values.skip, "softmax").save(folder / "linked.npz")
-    ended = command("verify", f"{classifier}:values", folder / "linked.npz", "--dim", 4)
-    assert ended.status == 0
-    assert "Compared before its softmax" in ended.out
+    assert command("verify", f"{classifier}:values", folder / "linked.npz", "--dim", 4).status == 0
 
 
 @pytest.mark.parametrize(("target", "link"), [("values", "softmax"), ("probabilities", "sigmoid")])
@@ -182,7 +176,8 @@ def test_a_wrong_link_is_an_outcome(target, link, classifier, command):
 def test_a_target_that_raises_outside_a_box_is_told_to_get_a_domain(classifier, command):
     ended = command("extract", f"{classifier}:boxed", "--dim", 4)
     assert ended.status == 1
-    assert ended.out.count("--domain LOW,HIGH") == 1
+    assert "--domain LOW,HIGH" in ended.out
+    assert "domain=" not in ended.out  # what the target's error advises is typed in the same way
     assert command("extract", f"{classifier}:boxed", "--dim", 4, "--domain=-3,3").status == 0
 
 
@@ -197,5 +192,56 @@ def test_a_transcript_is_resumed_without_paying(target, folder, command):
 def test_a_command_ends_after_its_seconds(verb, target, command):
     ended = command(verb, target, "--seconds", "1e-6", "--transcript", "answers")
     assert ended.status == 1
-    assert "processor time given, 1e-06 s, ran out" in ended.out
+    assert "1e-06" in ended.out
     assert f"reluctant {verb} {target} --transcript answers --seconds SECONDS" in ended.err
+
+
+def test_a_network_that_is_not_verified_has_no_certificate(command, folder):
+    narrow_ridge(40_000).save(folder / "ridge.npz")
+    ended = command("extract", folder / "ridge.npz", "--seed", 40_000)
+    assert ended.status == 1
+    assert "NOT" in ended.out
+    assert "could be missing" not in ended.out
+
+
+EXPLAINED = """
+from reluctant.testing import planted
+
+network = planted((12, 4, 1), 0)
+
+def values(x):
+    return network(x)
+
+def slopes(x):
+    return network.gradients(x)
+
+def saliency(x):
+    return network.gradients(x) * x[:, None]
+"""
+
+
+@pytest.mark.parametrize(
+    "given", [["explained:slopes"], ["explained:saliency", "--explanation", "input-times-gradient"]]
+)
+def test_a_function_of_gradients_saves_queries(given, folder, command):
+    (folder / "explained.py").write_text(EXPLAINED)
+    ended = command("extract", "explained:values", "--dim", "12", "--json", "-", "-q", "--gradients", *given)
+    record = json.loads(ended.out)
+    assert ended.status == 0
+    assert record["extraction"]["network"]["widths"] == [12, 4, 1]
+    assert record["extraction"]["outcome"] == "recovered"
+    assert "gradients" in record["queries"]["by stage"]
+
+
+def test_a_network_has_gradients_of_its_own(target, command):
+    ended = command("span", target, "--gradients", "own", "--json", "-", "-q")
+    assert ended.status == 0
+    assert json.loads(ended.out)["queries"]["total"] < 80
+
+
+@pytest.mark.parametrize("name", ["nothing", "explained:nothing"])
+def test_gradients_that_are_nowhere_are_bad_input(name, target, folder, command):
+    (folder / "explained.py").write_text(EXPLAINED)
+    ended = command("extract", target, "--gradients", name)
+    assert ended.status == 2
+    assert "--gradients" in ended.err

@@ -56,6 +56,52 @@ def test_the_verdict_is_printed_where_its_page_cannot_be_written(command, npz, f
     assert "No space left" in ended.err
 
 
+@pytest.mark.parametrize("name", ["extract", "span"])
+def test_a_result_is_printed_where_its_file_cannot_be_written(name, command, npz, folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr({"extract": "reluctant.ReLUNetwork.save", "span": "reluctant.Span.save"}[name], full)
+    ended = command(name, npz, "-o", folder / "copy.npz")
+    assert ended.status == 2
+    assert "queries." in ended.out
+    assert "No space left" in ended.err
+
+
+def test_a_copy_is_written_where_the_page_cannot_be(command, npz, folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("reluctant.report.formats.write_text", full)
+    files = ["-o", folder / "report.html", "--copy", folder / "copy.npz"]
+    assert command("audit", npz, *files, "--skip", "defenses", "--skip", "plane", "--budget", 2000).status == 2
+    assert rl.ReLUNetwork.load(folder / "copy.npz").widths == rl.ReLUNetwork.load(npz).widths
+
+
+def test_a_copy_on_raw_columns_is_verified_at_rows_of_them(command, module, folder):
+    steep = (
+        "def chance(x):\n    z = np.clip(-10 * target(x), -700, 700)\n    return 1 / (1 + np.exp(np.hstack([-z, z])))\n"
+    )
+    rows = CENTRE + SCALE * np.random.default_rng(0).standard_normal((100, 5))
+    np.save(folder / "x.npy", rows)
+    name, copy = f"{module(RAW + steep)}:chance", folder / "c.npz"
+    options = ["--dim", 5, "--inputs", folder / "x.npy"]
+    assert command("extract", name, *options, "-o", copy).status == 0
+    assert "agrees" in command("verify", name, copy, *options, "--points", 90).out
+
+
+def test_a_gate_does_not_pass_probabilities_on_raw_columns(command, module, folder):
+    chance = (
+        "def chance(x):\n    z = np.clip(-4 * target(x), -700, 700)\n    return 1 / (1 + np.exp(np.hstack([-z, z])))\n"
+    )
+    np.save(folder / "x.npy", CENTRE + SCALE * np.random.default_rng(0).standard_normal((100, 5)))
+    options = ["--dim", 5, "--inputs", folder / "x.npy", "--fail-on", "extractable", "-o", folder / "r.html"]
+    skipped = [part for step in ("defenses", "plane", "errors") for part in ("--skip", step)]
+    ended = command("audit", f"{module(RAW + chance)}:chance", *options, *skipped, "--budget", 8000)
+    assert ended.status == 1
+    assert "Found, so --fail-on does not pass: extractable" in ended.out + ended.err
+
+
 def test_a_copy_of_one_output_keeps_its_sigmoid(command, module, folder):
     source = RAW + "\ndef chance(x):\n    p = 1 / (1 + np.exp(-target(x)))\n    return np.hstack([1 - p, p])\n"
     np.save(folder / "x.npy", CENTRE + SCALE * np.random.default_rng(0).standard_normal((100, 5)))

@@ -21,8 +21,6 @@ def target(folder):
 def test_a_bump_is_learned_and_written(target, folder, command):
     ended = command("learn", target, "-o", folder / "copy.onnx")
     assert ended.status == 0
-    assert "Relative square error" in ended.out
-    assert "could have been missed" in ended.out
     assert relative_square_error(rl.ReLUNetwork.load(folder / "copy.onnx"), BUMP) < 1e-12
 
 

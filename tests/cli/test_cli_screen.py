@@ -72,3 +72,15 @@ def test_a_very_long_error_is_cut(capsys):
     shown = capsys.readouterr().err
     assert len(shown) < 2200
     assert "Check it." in shown
+
+
+def test_a_stage_that_is_entered_again_is_not_whole():
+    ledger, screen = Ledger(), Screen(terminal())
+    for stage, expected in (("line", 40), ("growth", None), ("line", None)):
+        with ledger.during(stage, expected=expected):
+            ledger.enter(Rows(sent=40))
+            screen.count(ledger)
+    line, growth = screen.tasks
+    assert (line.completed, line.total, line.finished) == (80, None, False)
+    assert growth.finished
+    assert line.stop_time is None

@@ -9,7 +9,7 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
-from reluctant.estimation.cost import Fit, fitted, measured_speeds, transcript_bytes
+from reluctant.estimation.cost import CostFit, fitted, measured_speeds, transcript_bytes
 from reluctant.estimation.formulas import DEPTH_TWO, Answers
 
 
@@ -70,7 +70,7 @@ def test_an_error_is_of_what_was_measured():
     """Positive where a run took more than a model says that has not seen its shape."""
     error = next(each for each in fitted(DEPTH_TWO).errors if each.point.name == "32-32-1")
     point = error.point
-    without = Fit(DEPTH_TWO, tuple(each for each in fitted(DEPTH_TWO).points if each.widths != point.widths))
+    without = CostFit(DEPTH_TWO, tuple(each for each in fitted(DEPTH_TWO).points if each.widths != point.widths))
     assert error.usual == pytest.approx(point.queries / without.rows(point.widths, point.answers) - 1)
     assert error.low <= error.usual <= error.high
 

@@ -93,7 +93,7 @@ def test_one_hidden_layer_is_recognised():
     weights, out = rng.standard_normal((10, 20)) / np.sqrt(20), rng.standard_normal((1, 10))
     true = ReLUNetwork([weights, out], [rng.standard_normal(10) / 2, np.zeros(1)])
     found, flat = search(true, 0)
-    with pytest.raises(StageFailed, match="one hidden layer"):
+    with pytest.raises(StageFailed, match=r"^creases: "):
         LayerFlat(found, Walks.none(flat)).run()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction.attempts import Extraction
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
 
@@ -60,8 +61,9 @@ def test_another_function_is_not_called_recovered() -> None:
         powers = np.exp(values)
         return np.round(powers / powers.sum(axis=1, keepdims=True), 4)
 
-    found = rl.extract(waves, dim=4, link="softmax", seconds=4)
-    assert not found.ok
+    found = rl.extract(waves, dim=1, link="softmax")
+    assert found.outcome is rl.Outcome.LOW_PRECISION
+    assert [text.partition(":")[0] for text in found.evidence["failures"]] == ["fit", "fit"]
 
 
 @pytest.mark.slow
@@ -74,3 +76,39 @@ def test_no_network_is_wrong(sample: int) -> None:
     found = rl.extract(target, dim=dim, rng=sample, seconds=40)
     print(dim, hidden, deep, outputs, found.outcome.slug, found.network and found.network.widths, found.queries)
     assert not found.ok or largest_error(found, exact, dim) < 20e-4
+
+
+def in_single(network: rl.ReLUNetwork):
+    """Probabilities of two classes in float32, [1 - p, p]: next to 0 and 1 log-odds have far fewer digits."""
+
+    def target(x: np.ndarray) -> np.ndarray:
+        p = (1 / (1 + np.exp(-np.clip(network(x), -60, 60)))).astype(np.float32)
+        return np.hstack([np.float32(1) - p, p])
+
+    return target
+
+
+def test_probabilities_in_float32_are_fitted_where_no_line_of_them_is_read(monkeypatch) -> None:
+    monkeypatch.setattr(Extraction, "go_inside", lambda *_: (rl.Outcome.LOW_PRECISION, None))
+    target = in_single(planted((4, 5, 1), 0))
+    found = rl.extract(target, dim=4, rng=0)
+    found.raise_for_status()
+    assert largest_error(found, target, 4) < 1e-5
+    assert found.evidence["verification"].ok
+
+
+@pytest.mark.slow
+def test_a_trained_classifier_in_float32_is_recovered() -> None:
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    rows, labels = load_breast_cancer(return_X_y=True)
+    rows = StandardScaler().fit_transform(rows)
+    trained = MLPClassifier((20,), max_iter=200, random_state=0).fit(rows, labels)
+    (w, a), (b, c) = trained.coefs_, trained.intercepts_
+    target = in_single(rl.ReLUNetwork([w.T, a.T], [b, c]))
+    for seed in range(3):
+        found = rl.extract(target, dim=30, rng=seed)
+        found.raise_for_status()
+        assert largest_error(found, target, 30) < 1e-5

@@ -9,7 +9,7 @@ from reluctant.audit import audit
 from reluctant.audit.copies import is_copy
 from reluctant.domains import Domain
 from reluctant.extraction import attempts
-from reluctant.extraction.attempts import CheckedNetwork
+from reluctant.extraction.candidate_check import CheckedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.results import Outcome
@@ -51,7 +51,6 @@ def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:
     assert wrong_at_use(found.network, true) > 0.05
     at_use = found.evidence["verification"].at_use
     assert at_use.differing > 0
-    assert "typical inputs, also outside, it does NOT agree" in found.evidence["failures"][-1]
     assert found.queries < 6_000  # a search among few digits would go on for millions
 
 
@@ -61,7 +60,7 @@ def test_verify_looks_beyond_the_box_too() -> None:
     assert not rl.verify(opened(true), found.network, rng=3).ok
     checked = rl.verify(opened(true), true, rng=3)
     assert checked.ok
-    assert "typical inputs, also outside, it agrees" in str(checked)
+    assert checked.at_use.ok
 
 
 def test_inputs_inside_the_box_cost_nothing() -> None:
@@ -129,7 +128,7 @@ def test_where_the_budget_ends_in_a_wider_box_the_first_network_stays() -> None:
     assert found.outcome is Outcome.OUT_OF_BUDGET
     checked = found.evidence["verification"]
     assert checked.only_inside
-    assert str(found.evidence["inside"]) == "[-0.25, 0.25] in every coordinate"
+    assert (found.evidence["inside"].domain.low, found.evidence["inside"].domain.high) == (-0.25, 0.25)
     assert found.network.widths == (5, 2, 1)
     assert not is_copy(found)
 

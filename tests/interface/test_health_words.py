@@ -13,7 +13,7 @@ from reluctant.defenses import defend
 from reluctant.interface import Shape
 from reluctant.interface.diagnoses import hidden_structure
 from reluctant.interface.noise import UNIFORM_SD, RawDigits
-from reluctant.interface.prospects import too_few_digits
+from reluctant.interface.reach import too_few_digits
 from reluctant.networks.onnx import write_onnx
 from reluctant.oracles import Kind
 from reluctant.results import Outcome

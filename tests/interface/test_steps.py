@@ -98,9 +98,10 @@ def test_levels_of_few_digits_are_on_a_grid() -> None:
     assert off_grid(np.array([[1 / 3], [1 / 7], [2.0]]))
 
 
+@pytest.mark.usefixtures("short_training")
 def test_an_audit_of_trees_does_not_speak_of_a_part_or_clipped_inputs() -> None:
     target = open_oracle(forest(20, 4, 0), dim=DIM)
-    found = audit(target, budget=6_000, seconds=2.0, steps=["health", "extraction", "part", "learning", "training"])
+    found = audit(target, budget=6_000, steps=["health", "extraction", "part", "learning", "training"])
     assert "approximable" in found.verdict.unsettled
     assert "extractable" not in (*found.verdict.leaks, *found.verdict.unsettled)
     reasons = {reason.diagnosis.slug for reason in found.verdict.reasons}

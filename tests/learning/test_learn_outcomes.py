@@ -27,7 +27,7 @@ def test_an_accuracy_out_of_reach_is_named_with_the_best_network(true, target):
     assert not result.ok
     assert result.evidence["accuracy"].high > result.evidence["eps"] == 1e-20
     assert "error-of-noise" in result.evidence["limits"]
-    assert relative_square_error(result.network, true) < 1e-8
+    assert relative_square_error(result.network, true, points=20_000) < 1e-8
     with pytest.raises(NotRecovered) as raised:
         result.raise_for_status()
     assert raised.value.result is result
@@ -66,7 +66,7 @@ def test_fresh_noise_is_lived_with():
     true = GENERIC(1)
     result = rl.learn(rl.open_oracle(noisy(true, 1e-8), dim=12), eps=1e-9, rng=0)
     assert result.outcome is rl.Outcome.LEARNED
-    assert relative_square_error(result.network, true) < 1e-9
+    assert relative_square_error(result.network, true, points=20_000) < 1e-9
 
 
 @pytest.mark.parametrize("budget", [50, 500, 3200, 6000])
@@ -86,8 +86,9 @@ def test_a_target_that_dies_is_named():
 def test_a_bounded_domain_is_refused_before_anything_is_asked():
     oracle = rl.open_oracle(GENERIC(0), domain=(-1, 1))
     asked = oracle.queries
-    with pytest.raises(InvalidInput, match="all of space"):
+    with pytest.raises(InvalidInput) as refused:
         rl.learn(oracle)
+    assert refused.value.argument == "domain"
     assert oracle.queries == asked
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 
 import numpy as np
@@ -122,10 +121,9 @@ def test_too_few_rows_are_not_paid_for():
     assert (nothing.outcome, nothing.network, nothing.queries) == (Outcome.OUT_OF_BUDGET, None, 0)
 
 
-def test_time_makes_fewer_steps_and_is_kept():
-    start = time.process_time()
+def test_time_makes_fewer_steps_and_is_kept(ticking):
     found = behind(seconds=0.2, hidden=None)
-    assert time.process_time() - start < 1.5
+    assert ticking.seconds < 0.5
     assert found.evidence["training"].hurried
     assert found.evidence["training"].steps < 8000
     assert found.network is not None
@@ -257,7 +255,6 @@ def test_noise_is_not_taken_for_the_students_error(of_noise):
     assert accuracy.error == pytest.approx(noise, rel=0.3)  # nearly all of it
     assert true <= accuracy.own.high <= noise / 5
     assert accuracy.judged == accuracy.own.high
-    assert "the network's own" in str(accuracy)
     assert (accuracy.to_dict()["of copy"], accuracy.to_dict()["is bound"]) == (accuracy.of_copy, accuracy.is_bound)
 
 
@@ -301,7 +298,7 @@ def test_a_limit_of_the_targets_own_leaves_all_that_it_answers(limit):
     assert found.network is not None
     training = found.evidence["training"]
     assert training.rows + found.evidence["accuracy"].points == limit - 20  # asked twice
-    assert "its limit is" in training.short
+    assert str(limit) in training.short
 
 
 def test_a_target_that_breaks_down_leaves_what_it_answered():
@@ -345,7 +342,6 @@ def test_labels_that_change_are_told():
     oracle = defend(open_oracle(lambda x: x[:, :1] + 0.3 * rng.standard_normal((len(x), 1)), dim=3), "labels")
     found = train_student(oracle, rows=4000, hidden=(8,), steps=500)
     assert 0.7 < found.evidence["accuracy"].repeated < 0.95
-    assert "asked twice, the answers themselves agree for" in str(found.evidence["accuracy"])
 
 
 @pytest.mark.parametrize("settings", [{"rows": 90}, {"rows": 300}, {"rows": 5000}, {"inputs": FRESH[:330]}])

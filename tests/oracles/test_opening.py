@@ -35,7 +35,7 @@ from reluctant.errors import (
     UnsupportedModel,
 )
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
+from reluctant.oracles import CallableOracle, Counting, Facts, Kind, Ledger, NetworkOracle, Oracle, open_oracle
 from reluctant.oracles.open import as_opened
 from reluctant.testing import planted
 from reluctant.testing.faults import Dying
@@ -311,6 +311,17 @@ def test_opening_question_lies_inside_the_domain(domain: tuple[Any, Any]) -> Non
 
     open_oracle(target, dim=4, domain=domain)
     assert Domain.of(domain).contains(seen[0])
+
+
+def test_facts_are_made_once_and_anew_when_the_outputs_are_known() -> None:
+    """Every query reads them."""
+    oracle = open_oracle(planted((4, 3, 2)), domain=(0, 1))
+    assert oracle.facts is oracle.facts
+    asked = Counting(CallableOracle(lambda x: x[:, :2], 4), Ledger(), Domain(0, 1))
+    unknown = asked.facts
+    asked.query(np.full((3, 4), 0.5))
+    assert (unknown.outputs, asked.facts.outputs) == (0, 2)
+    assert asked.facts is asked.facts
 
 
 def test_domain_of_an_oracle_is_kept() -> None:

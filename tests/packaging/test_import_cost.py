@@ -31,7 +31,7 @@ def import_in_a_fresh_process(code: str = MEASURE) -> tuple[float, set[str]]:
 
 
 def test_import_takes_little_time():
-    assert min(import_in_a_fresh_process()[0] for _ in range(TRIES)) < CPU_SECONDS
+    assert any(import_in_a_fresh_process()[0] < CPU_SECONDS for _ in range(TRIES))
 
 
 def test_import_loads_nothing_heavy():
@@ -55,9 +55,10 @@ def test_the_command_line_starts_without_its_commands(argument):
     assert {name for name in loaded if name.partition(".")[0] == "reluctant"} == OF_THE_COMMAND_LINE
 
 
-@pytest.mark.parametrize("name", ["extract", "health", "span", "verify"])
-def test_a_command_loads_no_other_part(name):
-    code = f"import json, sys; from reluctant.cli.app import load; load({name!r})"
+def test_a_command_loads_no_other_part():
+    """None of these commands, and so not one of them."""
+    code = "import json, sys; from reluctant.cli.app import load; "
+    code += "; ".join(f"load({name!r})" for name in ("extract", "health", "span", "verify"))
     code += "; print(json.dumps([0, sorted(sys.modules)]))"
     loaded = import_in_a_fresh_process(code)[1]
     assert not {name for name in loaded if name.startswith(OTHER_PARTS)}

@@ -11,7 +11,7 @@ from page_kit import typed
 from reluctant.audit.record import (
     DefenseRow,
     ErrorHistogram,
-    FirstLayer,
+    FirstLayerImages,
     HonestFacts,
     LinePicture,
     PlanePicture,
@@ -160,7 +160,7 @@ def test_the_mosaic_has_gaps_and_keeps_order():
 
 
 def test_dead_neurons_can_be_drawn():
-    assert draw_first_layer(FirstLayer(2, 2, ((0.0,) * 4,), 1)) is not None
+    assert draw_first_layer(FirstLayerImages(2, 2, ((0.0,) * 4,), 1)) is not None
 
 
 def test_a_flip_is_drawn_only_where_inputs_are_images():

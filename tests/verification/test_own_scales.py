@@ -9,7 +9,7 @@ import reluctant as rl
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.input_units import InputUnits
 from reluctant.testing import planted
-from reluctant.verification.own_scales import column_sizes, compare_at_own_scales
+from reluctant.verification.agreement import column_sizes, compare_at_own_scales
 
 SCALE = np.array([1e-6, 1e6, 1.0, 250.0, 3e5, 0.08, 1e-3, 12.0])
 ONE_FAR = np.array([1.0] * 7 + [1e10])

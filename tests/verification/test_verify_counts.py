@@ -98,11 +98,12 @@ def test_the_same_seed_asks_the_same(seed):
 
 def test_the_summary_says_which_way(seed):
     network, other = planted((12, NEURONS, 1), seed), planted((12, NEURONS, 1), seed + 1)
-    agrees, differs = (str(verify(open_oracle(network), candidate)) for candidate in (network, other))
-    assert agrees.startswith("The network agrees with the target: error 0.0e+00 at most")
-    assert "With 95% confidence fewer than 4.6% of typical inputs err by more." in agrees
-    assert differs.startswith("The network does NOT agree with the target: error ")
-    assert "confidence" not in differs
+    agrees, differs = (verify(open_oracle(network), candidate) for candidate in (network, other))
+    assert (agrees.ok, agrees.max_error, agrees.confidence) == (True, 0, 0.95)
+    assert not differs.ok
+    assert ["NOT" in str(found) for found in (agrees, differs)] == [False, True]
+    assert [f"{agrees.share:.1%}" in str(found) for found in (agrees, differs)] == [True, False]
+    assert [f"{agrees.narrowest:.2g} of" in str(found) for found in (agrees, differs)] == [True, False]
 
 
 def test_the_summary_is_plain_data(seed):

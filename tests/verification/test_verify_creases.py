@@ -72,7 +72,6 @@ def test_neurons_without_a_crease_in_reach_are_counted(seed):
     biases[0][1] = 1e8  # far beyond the scale of use
     found = verify(open_oracle(network), ReLUNetwork(weights, biases))
     assert found.untested == 2
-    assert "2 neurons have no crease where random points look for one." in str(found)
 
 
 def test_an_affine_network_has_no_creases():

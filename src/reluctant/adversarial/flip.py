@@ -86,7 +86,13 @@ def explain_unflipped(
 ) -> FlipSearch:
     """Say what the answers (n, m) look like, where that is why nothing flipped."""
     if search.outcome is Outcome.FLAT:
-        return _without_gradient(search, source, answers)
+        if look_like_labels(answers, source.oracle.facts.kind, still=source.probe.still):
+            return search.because(labels_reason(answers), Outcome.PIECEWISE_CONSTANT)
+        certain = in_unit(source.values) and bool((np.minimum(source.values, 1 - source.values) < CERTAIN_MARGIN).all())
+        if not certain and (source.probe.coarse or find_decimals(answers) is not None):
+            hidden = Diagnosis("gradient-hidden", _digits_limit(source, answers), (ON_A_COPY,))
+            return search.because(hidden, Outcome.TOO_NOISY)
+        return search.because(Diagnosis("certain-answers", remedies=(ON_A_COPY,))) if certain else search
     if search.outcome is not Outcome.NOT_FLIPPED:
         return search
     unread = _unread(answers, source.oracle.facts, threshold)
@@ -108,17 +114,6 @@ def without_link_reason(oracle: Oracle) -> Diagnosis | None:
         return None
     remedy = WITHOUT_LINK if link == "tanh" else WITHOUT_LINK_AT_HALF
     return Diagnosis("certain-answer-unreadable", {"link": link}, (remedy,))
-
-
-def _without_gradient(search: FlipSearch, source: QueriedTarget, answers: FloatArray) -> FlipSearch:
-    """Labels, too few digits for one, or none there."""
-    if look_like_labels(answers, source.oracle.facts.kind, still=source.probe.still):
-        return search.because(labels_reason(answers), Outcome.PIECEWISE_CONSTANT)
-    certain = in_unit(source.values) and bool((np.minimum(source.values, 1 - source.values) < CERTAIN_MARGIN).all())
-    if not certain and (source.probe.coarse or find_decimals(answers) is not None):
-        hidden = Diagnosis("gradient-hidden", _digits_limit(source, answers), (ON_A_COPY,))
-        return search.because(hidden, Outcome.TOO_NOISY)
-    return search.because(Diagnosis("certain-answers", remedies=(ON_A_COPY,))) if certain else search
 
 
 def _unread(answers: FloatArray, facts: Facts, threshold: float | None) -> tuple[Remedy, ...]:
@@ -184,7 +179,15 @@ def flip_sign(
     """
     checked_steps(steps)
     if isinstance(target, ReLUNetwork) and not opening:
-        return _on_network(target, x, span, network, steps, threshold)
+        if span is not None or network is not None:
+            got = "span" if span is not None else "network"
+            raise InvalidInput.about(got, got="one", expected="none where the target is a network itself")
+        checked_threshold(threshold, target.outputs)
+        start = checked_input(x, target.dim, Domain())
+        source = KnownNetwork.at(target, start, Domain())
+        values = source.ask(start[None])[0]
+        margins = Margins.at(values, threshold=0.0 if threshold is None else threshold)
+        return follow_gradients(source, start, steps, values, margins).flip(margins.threshold)
     with opened_target(target, opening) as opened:
         scaled, units = in_units(opened)
         if units is None or units.are_plain:
@@ -239,25 +242,6 @@ def unless_far(found: Flip) -> Flip:
     return Flip(Outcome.NOT_FLIPPED, found.start, evidence=evidence, reason=reason)
 
 
-def _on_network(
-    target: ReLUNetwork,
-    x: ArrayLike,
-    span: HasBasis | None,
-    network: ReLUNetwork | None,
-    steps: int,
-    threshold: float | None,
-) -> Flip:
-    if span is not None or network is not None:
-        got = "span" if span is not None else "network"
-        raise InvalidInput.about(got, got="one", expected="none where the target is a network itself")
-    checked_threshold(threshold, target.outputs)
-    start = checked_input(x, target.dim, Domain())
-    source = KnownNetwork.at(target, start, Domain())
-    values = source.ask(start[None])[0]
-    margins = Margins.at(values, threshold=0.0 if threshold is None else threshold)
-    return follow_gradients(source, start, steps, values, margins).flip(margins.threshold)
-
-
 def _by_questions(
     oracle: Counting,
     start: FloatArray,
@@ -288,22 +272,10 @@ def _by_questions(
     long = found.ok and found.size > float(np.linalg.norm(start))  # next to certainty slopes of probabilities vanish
     look = oracle.unread and (long or found.outcome is Outcome.NOT_FLIPPED)
     unread = _unread(answers, facts, threshold) if look else ()
-    return _behind_link(oracle, found, basis, steps, rng, unread)
-
-
-def _behind_link(
-    oracle: Counting,
-    found: Flip,
-    basis: FloatArray | None,
-    steps: int,
-    rng: np.random.Generator,
-    unread: tuple[Remedy, ...],
-) -> Flip:
-    """The same, or a smaller flip of the values behind the link that the answers show, by one of these remedies."""
     link = next((remedy.options["link"] for remedy in unread if "link" in remedy.options), None)
     if link is None:
         return found
-    read = Counting(Linked(oracle.inner, link), oracle.ledger, oracle.facts.domain)
+    read = oracle.around(Linked(oracle.inner, link))
     try:
         behind = _by_questions(read, found.start, basis, steps, None, rng)
     except TargetError:

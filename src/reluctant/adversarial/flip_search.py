@@ -317,9 +317,7 @@ def _distance(point: RayPoint, start: FloatArray) -> float:
     return float(np.linalg.norm(point.x - start))
 
 
-BEYOND_THE_STEP = np.append(
-    10.0 ** np.arange(-7.0, 0.0), [0.3, 1.0]
-)  # of the step: how much further the target may ask to go
+BEYOND_THE_STEP = np.append(10.0 ** np.arange(-7.0, 0.0), [0.3, 1.0])  # of it: how much further the target may ask
 ON_THE_WAY = np.arange(0.1, 1.0, 0.1)  # of the step
 NO_ROUNDING = SideLimit(0.0, 0.0, 0.0)
 

@@ -117,9 +117,7 @@ class RayLooks:
 
 
 PROBE_STEPS: FloatArray = 10.0 ** -np.arange(1.0, 7.0)  # of the size of a coordinate
-LONGER_STEPS: FloatArray = np.array(
-    [3.0, 1.0, 0.3]
-)  # where these are too short; random networks flip at 0.7 of that size
+LONGER_STEPS: FloatArray = np.array([3.0, 1.0, 0.3])  # where these are too short; random networks flip at 0.7 of it
 INPUTS_AROUND = 8  # more inputs, as far away as the input is long: how answers are rounded shows where they differ
 ASKED_AGAIN = 4  # times that one input is asked where noise may be: it shows where answers differ
 PROBE_ROWS = 1 + 2 * (len(PROBE_STEPS) + len(LONGER_STEPS)) + ASKED_AGAIN + INPUTS_AROUND  # at most

@@ -123,8 +123,11 @@ def local_linearity(
     if isinstance(target, ReLUNetwork) and not opening:
         start = _off_origin(checked_input(x, target.dim, Domain()))
         toward = _toward(KnownNetwork.at(target, start, Domain()), start, reference=False)
-        nearby = _Nearby.draw(start, toward, sizes, directions, generator)
-        return nearby.compare(_known_slopes(target, toward), Domain())
+
+        def slopes(points: FloatArray) -> tuple[FloatArray, float]:
+            return np.einsum("m,nmd->nd", toward.form, target.gradients(points)), 0.0
+
+        return _compare(slopes, start, toward, sizes, _directions(toward, directions, generator), Domain())
     with opened_target(target, opening) as opened:
         scaled, units = in_units(opened)
         if units is None or units.are_plain:
@@ -147,8 +150,8 @@ def _asked_linearity(
     before = opened.queries
     source = QueriedTarget.at(opened, start, None, generator)
     toward = _toward(source, start, opened.facts.reference)
-    nearby = _Nearby.draw(start, toward, sizes, directions, generator)
-    found = nearby.compare(_asked_slopes(source, toward, probes), opened.facts.domain)
+    drawn = _directions(toward, directions, generator)
+    found = _compare(_asked_slopes(source, toward, probes), start, toward, sizes, drawn, opened.facts.domain)
     return replace(found, queries=opened.queries - before)
 
 
@@ -168,14 +171,12 @@ def _toward(source: GradientSource, start: FloatArray, reference: bool) -> Towar
     return toward
 
 
-def _known_slopes(network: ReLUNetwork, toward: Toward) -> MarginSlopes:
-    return lambda points: (np.einsum("m,nmd->nd", toward.form, network.gradients(points)), 0.0)
-
-
 def _asked_slopes(source: QueriedTarget, toward: Toward, probes: int | None) -> MarginSlopes:
     """Slopes along random orthonormal directions, scaled so that their norm is that of the gradient on average."""
     dim = source.oracle.dim
-    basis = None if probes is None or probes >= dim else _orthonormal(probes, dim, source.rng)
+    basis = None
+    if probes is not None and probes < dim:
+        basis = np.asarray(np.linalg.qr(source.rng.standard_normal((dim, probes)))[0].T)
     scale = 1.0 if basis is None else float(np.sqrt(dim / len(basis)))
     weight = scale * float(np.linalg.norm(toward.form) * np.sqrt(2))
 
@@ -188,37 +189,23 @@ def _asked_slopes(source: QueriedTarget, toward: Toward, probes: int | None) -> 
     return slopes
 
 
-def _orthonormal(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
-    return np.asarray(np.linalg.qr(rng.standard_normal((dim, n)))[0].T)
+def _directions(toward: Toward, count: int, rng: np.random.Generator) -> FloatArray:
+    """Random directions, then the one to the boundary (count + 1, d)."""
+    directions = rng.standard_normal((count, len(toward.change)))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.concatenate([directions, toward.change[None] / np.linalg.norm(toward.change)])
 
 
-@dataclass(frozen=True)
-class _Nearby:
-    """The points at which gradients are compared: radii × (random directions, then the one to the boundary)."""
-
-    start: FloatArray
-    radii: FloatArray
-    directions: FloatArray
-    slope: float  # norm of the gradient at the start
-
-    @classmethod
-    def draw(
-        cls, start: FloatArray, toward: Toward, radii: FloatArray, count: int, rng: np.random.Generator
-    ) -> _Nearby:
-        directions = rng.standard_normal((count, len(start)))
-        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        down = toward.change / np.linalg.norm(toward.change)
-        return cls(start, radii, np.concatenate([directions, down[None]]), float(np.linalg.norm(toward.slope)))
-
-    def compare(self, slopes: MarginSlopes, domain: Domain) -> LocalLinearity:
-        lengths = self.radii * np.linalg.norm(self.start)
-        rays = [walk(self.start, direction, lengths, domain) for direction in self.directions]
-        points = np.concatenate([self.start[None], *rays])
-        found, noise = slopes(points)
-        change = np.linalg.norm(found[1:] - found[0], axis=1) / self.slope
-        squares = np.maximum(change**2 - (noise / self.slope) ** 2, 0.0).reshape(len(rays), -1)
-        reached = np.linalg.norm(points[1:] - self.start, axis=1).reshape(len(rays), -1).mean(axis=0)
-        return LocalLinearity(
-            reached / np.linalg.norm(self.start), np.sqrt(squares[:-1].mean(axis=0)), np.sqrt(squares[-1]),
-            noise / self.slope,
-        )  # fmt: skip
+def _compare(
+    slopes: MarginSlopes, start: FloatArray, toward: Toward, radii: FloatArray, directions: FloatArray, domain: Domain
+) -> LocalLinearity:
+    """Gradients at these radii along each direction, beside that at the start."""
+    size = float(np.linalg.norm(toward.slope))
+    rays = [walk(start, direction, radii * np.linalg.norm(start), domain) for direction in directions]
+    points = np.concatenate([start[None], *rays])
+    found, noise = slopes(points)
+    change = np.linalg.norm(found[1:] - found[0], axis=1) / size
+    squares = np.maximum(change**2 - (noise / size) ** 2, 0.0).reshape(len(rays), -1)
+    reached = np.linalg.norm(points[1:] - start, axis=1).reshape(len(rays), -1).mean(axis=0)
+    random, along = np.sqrt(squares[:-1].mean(axis=0)), np.sqrt(squares[-1])
+    return LocalLinearity(reached / np.linalg.norm(start), random, along, noise / size)

@@ -16,7 +16,7 @@ from reluctant._notebook import html_table
 from reluctant.audit.budget import BUDGET, SECONDS, SHARES, PriceGiven, reserve, seconds_for, share, with_extraction
 from reluctant.audit.defense_sweep import try_defenses
 from reluctant.audit.facts import State
-from reluctant.audit.findings import Findings, Settings, Skip, StepFunction, seen
+from reluctant.audit.findings import Findings, HeldColumns, Settings, Skip, StepFunction, seen
 from reluctant.audit.record import AuditRecord, LeakKind, StepFacts, VerdictFacts
 from reluctant.audit.record_entries import make_record
 from reluctant.audit.steps.interface_steps import check_interface, find_span, span_from_labels
@@ -34,7 +34,8 @@ from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, Reluctant
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Facts, Oracle, Rows, Wrapper
+from reluctant.oracles import Counting, Facts, Oracle, Rows
+from reluctant.oracles.base import check_rows, layers
 from reluctant.oracles.http.security import shown_target
 from reluctant.oracles.input_units import FEWEST_SAMPLES, InputUnits, Scaled
 from reluctant.oracles.keywords import OpeningKeywords, ReachingKeywords, RunPrecision
@@ -42,6 +43,7 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.links import AnswerLink
 from reluctant.oracles.open import Target, opened_target
 from reluctant.oracles.transcript import Transcript
+from reluctant.oracles.wrappers import Held
 from reluctant.results import Ended, Outcome
 
 MODEL_FILES = (".onnx", ".npz")
@@ -154,6 +156,7 @@ def audit(
     rng: int = 0,
     inputs: FloatArray | None = None,
     input_shape: tuple[int, int] | None = None,
+    integers: Sequence[int] = (),
     classes: Sequence[str] = (),
     price: PriceGiven | None = None,
     rate: float | None = None,
@@ -178,6 +181,9 @@ def audit(
         rng: seed of all random choices.
         inputs: honest inputs (n, d) to measure costs on and to start from; else they are drawn from the domain.
         input_shape: height and width, if inputs are images.
+        integers: columns in which the interface takes whole numbers alone. They stay at the middle of the inputs, and
+            the audit finds the rest: the target as a function of the other columns. Truth and defenses need these
+            columns, so the file is not used.
         classes: names of the outputs.
         price: {"per thousand": 1.5, "currency": "EUR"}: what queries cost.
         rate: rows a second that the interface allows: the cost of an attack is then a time too. Nothing is slowed.
@@ -210,10 +216,14 @@ def audit(
         raise InvalidInput.about("price", got=each, expected="{'per thousand': a finite number, at least 0}")
     check_rate(rate)
     keywords, began = cast(OpeningKeywords, dict(opening)), _now()
+    held: HeldColumns = ((), ())
     if not isinstance(oracle, Oracle):
         keywords |= {"budget": budget, "precision": precision, "percent": percent, "engine": engine}
         file = own_file(oracle) if file is None else file
     with opened_target(oracle, keywords) as whole:
+        if len(integers):
+            whole, inputs, held = _held(whole, inputs, integers)
+            file = None
         opened, units, inputs = _in_units(whole, inputs)
         if output is None and classes and len(classes) != opened.outputs:
             expected = f"one for each of {opened.outputs} outputs"
@@ -227,14 +237,15 @@ def audit(
         given = Settings(
             _honest_inputs(inputs, opened, rng), inputs is None, input_shape,
             None if file is None else Path(file), precision, link, output, seconds,
-            partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent, units,
+            partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent, units, held,
         )  # fmt: skip
         run = StepRun(opened, Findings(given, link), budget, rng, watch or _unwatched)
         ended = run.go(STEPS, wanted)
         return Audit(
             facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
             seed=rng, budget=budget, price=price, rate=rate, classes=tuple(classes), repeat=repeat,
-            recorded=_is_recorded(opened), location=_location(oracle), began=began,
+            recorded=any(isinstance(layer, Transcript) for layer in layers(opened)), location=_location(oracle),
+            began=began,
         )  # fmt: skip
 
 
@@ -254,6 +265,25 @@ def _in_units(opened: Counting, inputs: FloatArray | None) -> tuple[Counting, In
         return opened, None, samples
     scaled = Counting(Scaled(opened.inner, units, opened.facts.domain, samples), opened.ledger)
     return scaled, units, units.reduced(samples)
+
+
+def _held(
+    opened: Counting, inputs: FloatArray | None, integers: Sequence[int]
+) -> tuple[Counting, FloatArray | None, HeldColumns]:
+    """The target and the inputs without these columns, which stay at whole numbers in the middle of the inputs."""
+    dim, columns = opened.dim, sorted({int(k) for k in integers})
+    if len(columns) != len(integers) or not 0 <= columns[0] <= columns[-1] < dim or len(columns) == dim:
+        raise InvalidInput.about(
+            "integers", got=list(integers), expected=f"some indices from 0 to {dim - 1}, each once, not all of them"
+        )
+    samples = opened.facts.samples if inputs is None else _as_rows(inputs)
+    if samples is not None and samples.shape[1] != dim:
+        raise InvalidRows.about("inputs", got=f"shape {samples.shape}", expected=f"(n, {dim})")
+    rows = opened.facts.domain.sample(np.random.default_rng(0), HONEST_INPUTS, dim) if samples is None else samples
+    values = np.rint(np.median(rows[:, columns], axis=0))
+    others = None if samples is None else np.delete(samples, columns, axis=1)
+    held = Held(opened.inner, columns, values, opened.facts.domain)
+    return Counting(held, opened.ledger, unread=opened.unread), others, (tuple(columns), tuple(map(float, values)))
 
 
 def own_file(target: object) -> Path | None:
@@ -281,15 +311,6 @@ def not_opened(target: str, error: ReluctantError, *, seed: int, budget: int, re
     )  # fmt: skip
 
 
-def _is_recorded(oracle: Oracle) -> bool:
-    """True if answers are kept in a transcript."""
-    while isinstance(oracle, Wrapper):
-        if isinstance(oracle, Transcript):
-            return True
-        oracle = oracle.inner
-    return False
-
-
 def check_rate(rate: float | None, name: str = "rate") -> None:
     """A rate that a time follows from."""
     if rate is not None and not 0 < rate < np.inf:
@@ -301,15 +322,7 @@ def _honest_inputs(inputs: FloatArray | None, oracle: Counting, rng: int) -> Flo
     if inputs is None:
         own = as_generator(rng).spawn(1)[0]  # methods draw from the seed itself: copies are measured on other inputs
         return oracle.facts.domain.sample(own, HONEST_INPUTS, oracle.dim)
-    rows = _as_rows(inputs)
-    if rows.shape[1] != oracle.dim or not len(rows):
-        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim})")
-    if not np.isfinite(rows).all():
-        wrong = int((~np.isfinite(rows).all(axis=1)).sum())
-        raise InvalidRows.about("inputs", got=f"NaN or inf in {wrong} of {len(rows)} rows", expected="finite numbers")
-    if not oracle.facts.domain.contains(rows):
-        raise InvalidRows.about("inputs", got="some outside", expected=f"all in {oracle.facts.domain.describe()}")
-    return rows[:HONEST_INPUTS]
+    return check_rows(_as_rows(inputs), oracle.dim, oracle.facts.domain, "inputs")[:HONEST_INPUTS]
 
 
 def _as_rows(inputs: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ from reluctant.estimation.formulas import (
 )
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
-from reluctant.interface.prospects import answers_labels, exact_refusal
+from reluctant.interface.reach import answers_labels, exact_refusal
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts

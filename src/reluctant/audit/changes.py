@@ -45,7 +45,7 @@ class FigureChange:
 
 
 @dataclass(frozen=True)
-class Figure:
+class RiskFigure:
     """A number that says how bad a leak is. factor: a smaller change is not listed; falls: less of it is worse."""
 
     name: str
@@ -65,6 +65,10 @@ class Figure:
         return (change.after < change.before) is self.falls
 
 
+def _copy_queries(record: AuditRecord) -> float | None:
+    return None if record.recovered is None else record.recovered.queries
+
+
 def _copy_error(record: AuditRecord) -> float | None:
     return None if record.recovered is None else record.recovered.error.typical
 
@@ -79,10 +83,10 @@ def _labels_copied(record: AuditRecord) -> float | None:
 
 
 FIGURES = (
-    Figure("copy-queries", lambda record: None if record.recovered is None else record.recovered.queries, 1.2, True),
-    Figure("copy-error", _copy_error, 10.0, True),
-    Figure("flip-size", _flip_size, 1.2, True),
-    Figure("labels-copied", _labels_copied, 1.02, False),
+    RiskFigure("copy-queries", _copy_queries, 1.2, True),
+    RiskFigure("copy-error", _copy_error, 10.0, True),
+    RiskFigure("flip-size", _flip_size, 1.2, True),
+    RiskFigure("labels-copied", _labels_copied, 1.02, False),
 )
 
 

@@ -42,20 +42,16 @@ def copy_error(run: Result) -> CopyError:
         digits = int(-np.log10(max(largest, np.finfo(np.float64).eps)))
         return replace(found, kind=ErrorKind.DIGITS, digits=digits)
     if measured.held_out is not None:
-        return _student_error(found, measured.held_out)
+        held = measured.held_out
+        typical = None if held.of_copy is None else finite(np.sqrt(held.of_copy))
+        labelled = held.of_copy is None or held.tells_labels
+        return replace(
+            found, kind=ErrorKind.HELD_OUT, typical=typical, inputs=held.points, is_bound=held.is_bound,
+            agreement=held.agreement if labelled else None, commonest=held.commonest if labelled else None,
+        )  # fmt: skip
     if measured.accuracy is not None:
         return replace(found, kind=ErrorKind.RMS, typical=finite(np.sqrt(measured.accuracy.error)))
     return found
-
-
-def _student_error(found: CopyError, measured: HeldOutError) -> CopyError:
-    """Of a network trained on the answers: its error where they have a size, and how often its label is theirs."""
-    typical = None if measured.of_copy is None else finite(np.sqrt(measured.of_copy))
-    labels = measured.of_copy is None or measured.tells_labels
-    return replace(
-        found, kind=ErrorKind.HELD_OUT, typical=typical, inputs=measured.points, is_bound=measured.is_bound,
-        agreement=measured.agreement if labels else None, commonest=measured.commonest if labels else None,
-    )  # fmt: skip
 
 
 def method_of(run: Result) -> CopyMethod:

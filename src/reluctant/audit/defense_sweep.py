@@ -23,7 +23,7 @@ from reluctant.audit.facts import Bounds
 from reluctant.audit.findings import Findings, Skip
 from reluctant.audit.record import NO_GRADIENTS, FailedDefense, StandsFor, SweepFacts, SweepInputs
 from reluctant.defenses import HonestCost, defend
-from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, labels_of, split_last_defenses
+from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, DefenseSpec, labels_of, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
 from reluctant.evidence import Measured
@@ -31,15 +31,14 @@ from reluctant.interface import Interface
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
-from reluctant.oracles.adapters.given_gradients import WithGradients
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS, WithGradients
 from reluctant.oracles.input_units import Scaled
 from reluctant.oracles.ledger import Clock
 from reluctant.oracles.links import AnswerLink, PlainProbabilities
 from reluctant.results import Outcome, Result
 
 DefenseNames: TypeAlias = tuple[str, ...]  # the first next to the model
-Cell: TypeAlias = DefenseResult | FailedDefense
+TriedDefense: TypeAlias = DefenseResult | FailedDefense
 Watch: TypeAlias = Callable[[int, int, str], None]
 
 DECIMALS = (6, 3, 2)
@@ -141,7 +140,7 @@ def default_defenses(
 
     Those that would change nothing are left out: more decimals than the answers have now.
     """
-    given = [int(name.removeprefix("decimals=")) for name in last if name.startswith("decimals=")]
+    given = [int(spec.value) for spec in map(DefenseSpec.read, last) if spec.kind == "decimals"]
     fewer = [k for k in DECIMALS if k < min(given, default=MOST_DIGITS)] or [k - 1 for k in given if k > 0]
     noise = NOISE * spread if np.isfinite(spread) and spread > 0 else NOISE
     found: list[DefenseNames] = [(), *((f"decimals={k}",) for k in fewer)]
@@ -200,53 +199,53 @@ def sweep(
         rng=rng,
     )  # fmt: skip
     try_all = _try_in_turn if engine is None else partial(_try_on_engine, engine)
-    cells = try_all(model.copy, trials, known, try_one, seconds, watch)
-    rows = tuple(cell for cell in cells if isinstance(cell, DefenseResult))
-    failed = tuple(cell for cell in cells if isinstance(cell, FailedDefense))
+    tried = try_all(model.copy, trials, known, try_one, seconds, watch)
+    rows = tuple(each for each in tried if isinstance(each, DefenseResult))
+    failed = tuple(each for each in tried if isinstance(each, FailedDefense))
     domain = model.copy.facts.domain if model.sampled else None
     return Sweep(model.on, rows, model.digits, len(model.inputs), domain, failed)
 
 
-def _tried(copy: Oracle, trial: tuple[DefenseNames, float], **settings: Any) -> Cell:
+def _tried(copy: Oracle, trial: tuple[DefenseNames, float], **settings: Any) -> TriedDefense:
     names, seconds = trial
     try:
         return try_defense(copy, names, seconds=min(SECONDS, seconds), **settings)
-    except Exception as error:  # one cell must not cost the others
+    except Exception as error:  # one defense must not cost the others
         return FailedDefense(", ".join(names) or NO_DEFENSE, type(error).__name__, str(error))
 
 
 def _try_in_turn(
     copy: Oracle, trials: Sequence[DefenseNames], known: Mapping[DefenseNames, DefenseResult],
-    try_one: Callable[..., Cell], seconds: float, watch: Watch,
-) -> list[Cell]:  # fmt: skip
+    try_one: Callable[..., TriedDefense], seconds: float, watch: Watch,
+) -> list[TriedDefense]:  # fmt: skip
     """One after the other; unused time of one is left to the others."""
-    clock, cells = Clock(seconds, len(trials)), list[Cell]()
+    clock, tried = Clock(seconds, len(trials)), list[TriedDefense]()
     for k, names in enumerate(trials):
         share = clock.share(MORE_THAN_A_SHARE) or 0.0
         if names in known:
-            cells.append(known[names])
+            tried.append(known[names])
             continue
         watch(k, len(trials), ", ".join(names) or NO_DEFENSE)
-        cells.append(try_one(deepcopy(copy), (names, share)))
+        tried.append(try_one(deepcopy(copy), (names, share)))
     watch(len(trials), len(trials), "")
-    return cells
+    return tried
 
 
 def _try_on_engine(
     engine: Engine, copy: Oracle, trials: Sequence[DefenseNames], known: Mapping[DefenseNames, DefenseResult],
-    try_one: Callable[..., Cell], seconds: float, watch: Watch,
-) -> list[Cell]:  # fmt: skip
+    try_one: Callable[..., TriedDefense], seconds: float, watch: Watch,
+) -> list[TriedDefense]:  # fmt: skip
     """At the same time; each may take as long as the first of them could if they were tried in turn."""
     share = min(1.0, MORE_THAN_A_SHARE / len(trials)) * seconds
     open_ = [names for names in trials if names not in known]
-    cells: dict[DefenseNames, Cell] = dict(known)
+    tried: dict[DefenseNames, TriedDefense] = dict(known)
     watch(0, len(trials), "")
     work = [(names, share) for names in open_]
-    for number, cell in as_they_end(partial(try_one, copy), work, engine=engine):
-        cells[open_[number]] = cell
-        watch(len(cells) - len(known), len(trials), "")
+    for number, each in as_they_end(partial(try_one, copy), work, engine=engine):
+        tried[open_[number]] = each
+        watch(len(tried) - len(known), len(trials), "")
     watch(len(trials), len(trials), "")
-    return [cells[names] for names in trials]
+    return [tried[names] for names in trials]
 
 
 # ---- the step

@@ -180,23 +180,25 @@ def try_defense(
     labels = "labels" in map(defense_kind, names) or oracle.facts.kind is Kind.LABELS
     span_alone = labels and not every
     clock = Clock(seconds, len({*methods} - {"learn"} if span_alone else {*methods}))
-    cell = _Cell(oracle, yardstick or oracle, names, tuple(last), inputs, link, labels, budget, clock, rng)
-    span = cell.span() if "span" in methods else None
-    extracted = cell.rebuild("extract", extract) if "extract" in methods else None
+    defended = _DefendedCopy(oracle, yardstick or oracle, names, tuple(last), inputs, link, labels, budget, clock, rng)
+    span = defended.span() if "span" in methods else None
+    extracted = defended.rebuild("extract", extract) if "extract" in methods else None
     if span_alone:
         none = extracted is not None and extracted.settled and not extracted.copied
         cut = "extract" in methods and extracted is None
-        return DefenseResult(cell.called, cell.honest(), span, None if none else extracted, cut=cut, no_method=none)
+        return DefenseResult(
+            defended.called, defended.honest(), span, None if none else extracted, cut=cut, no_method=none
+        )
     failed = extracted is None or not (extracted.result.ok or extracted.undecided)
     # Learning asks Gaussian inputs, in all of space.
     to_learn = "learn" in methods and oracle.facts.domain.is_space and (every or failed)
-    learned = cell.rebuild("learn", learn) if to_learn else None
+    learned = defended.rebuild("learn", learn) if to_learn else None
     cut = ("extract" in methods and extracted is None) or (to_learn and learned is None)
-    return DefenseResult(cell.called, cell.honest(), span, extracted, learned, cut)
+    return DefenseResult(defended.called, defended.honest(), span, extracted, learned, cut)
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _DefendedCopy:
     """One defense on one copy; labels: they alone are left."""
 
     oracle: Oracle

@@ -155,7 +155,7 @@ class NetworkShape:
 
 
 @dataclass(frozen=True)
-class AtUse:
+class AtUseFacts:
     """Typical inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
 
     asked: int
@@ -184,7 +184,7 @@ class VerificationFacts:
     untested: int = 0
     undecided: bool = False
     only_inside: bool = False
-    at_use: AtUse | None = None
+    at_use: AtUseFacts | None = None
 
 
 @dataclass(frozen=True)

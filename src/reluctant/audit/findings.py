@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from reluctant.estimation import Range
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind
-from reluctant.interface.prospects import answers_labels
+from reluctant.interface.reach import answers_labels
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
@@ -47,6 +47,9 @@ OF_VALUES = ("span", "extraction", "learning")  # steps that would look at other
 WHOLE = 1e-9  # of a number: what units of the inputs leave of a whole one by rounding
 
 
+HeldColumns: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]  # and the value of each
+
+
 @dataclass(frozen=True)
 class Settings:
     """What an audit is given besides its target.
@@ -54,7 +57,8 @@ class Settings:
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
     file: a local file of the model, for the truth and for defenses; defense: what the target puts before it;
     percent: it answers in percent. link: how answers are to be read; output: the one to read. engine: where
-    defenses are tried. units: those of the inputs, in which every step works.
+    defenses are tried. units: those of the inputs, in which every step works. held: columns that the audit left at one
+    value each, and the values.
     """
 
     inputs: FloatArray
@@ -70,6 +74,7 @@ class Settings:
     engine: Engine | None = None
     percent: bool = False
     units: InputUnits | None = None
+    held: HeldColumns = ((), ())
 
     @property
     def whole_columns(self) -> tuple[int, ...]:

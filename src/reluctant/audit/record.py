@@ -398,7 +398,7 @@ class PlanePicture:
 
 
 @dataclass(frozen=True)
-class FirstLayer:
+class FirstLayerImages:
     """Unit weights of the strongest first neurons as images; `of` so many there are."""
 
     height: int
@@ -458,7 +458,7 @@ class Pictures:
 
     line: LinePicture | None = None
     plane: PlanePicture | None = None
-    first_layer: FirstLayer | None = None
+    first_layer: FirstLayerImages | None = None
     errors: tuple[ErrorHistogram, ...] = ()
     search: SearchPicture | None = None
 

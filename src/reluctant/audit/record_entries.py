@@ -19,7 +19,7 @@ from reluctant.audit.copies import (
     method_of,
 )
 from reluctant.audit.facts import (
-    AtUse,
+    AtUseFacts,
     Bounds,
     CertificateFacts,
     FlipFacts,
@@ -64,6 +64,7 @@ from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounde
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
 from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.extraction.method import Certificate
+from reluctant.geometry import LineSearch
 from reluctant.interface import Interface
 from reluctant.learning.student_losses import HeldOutError
 from reluctant.messages import Diagnosis
@@ -181,7 +182,7 @@ def _ending(run: Ended, known: Findings) -> dict[str, Any]:
     rest = {
         name.replace(" ", "_"): value.to_dict() if hasattr(value, "to_dict") else value
         for name, value in run.evidence.items()
-        if name not in TYPED and not name.endswith(" search")
+        if name not in TYPED and not isinstance(value, LineSearch)
     }
     return {
         "outcome": run.outcome.slug, "ok": run.ok, "stage": run.stage, "queries": run.queries,
@@ -233,7 +234,7 @@ def _verification(checked: Verification | LabelVerification | None) -> Verificat
             checked.ok, checked.points, None, None, checked.tol, finite(checked.boundary_error), checked.share,
             checked.confidence, checked.untested, checked.undecided > 0,
         )  # fmt: skip
-    at_use = None if checked.at_use is None else mirror(AtUse, checked.at_use)
+    at_use = None if checked.at_use is None else mirror(AtUseFacts, checked.at_use)
     return mirror(VerificationFacts, checked, at_use=at_use)
 
 
@@ -312,6 +313,9 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": stayed})
     if known.given.units is not None:
         yield Diagnosis("input-units")
+    columns, values = known.given.held
+    if columns:
+        yield Diagnosis("columns-held", {"columns": columns, "values": values, "others": facts.dim})
     whole = known.given.whole_columns
     if whole:
         yield Diagnosis("real-numbers-asked", {"columns": whole, "inputs": facts.dim})

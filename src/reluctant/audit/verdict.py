@@ -18,7 +18,7 @@ from reluctant.domains import Domain
 from reluctant.errors import ReluctantError
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import NOISIEST_READ, steps_slug
+from reluctant.interface.diagnoses import NOISIEST_READ, digits_limit, labels_slug, steps_slug
 from reluctant.interface.kinds import IntegerKind
 from reluctant.interface.noise import ENOUGH_DECIMALS
 from reluctant.messages import Diagnosis, Remedy
@@ -173,7 +173,7 @@ def _of_few_digits(run: Ended, interface: Interface | None) -> Diagnosis | None:
         return None
     if health.raw is not None and health.raw.too_coarse:
         return _unreadable(health.raw.link, health.raw.decimals, health.raw.number_format)
-    return Diagnosis("too-few-digits", _limit_of_digits(health) | _noise_inside_bounds(health))
+    return Diagnosis("too-few-digits", digits_limit(health) | _noise_inside_bounds(health))
 
 
 def _unreadable(link: str | None, decimals: int | None, number_format: str) -> Diagnosis:
@@ -185,22 +185,6 @@ def _too_much_noise(health: Interface) -> Diagnosis | None:
     if not health.deterministic:
         return Diagnosis("answers-too-noisy", {"noise": health.fresh_noise})
     return None if health.decimals is None else Diagnosis("answers-too-coarse", {"decimals": health.decimals})
-
-
-def _limit_of_digits(health: Interface) -> dict[str, Any]:
-    """What limits the digits of the answers: decimals, noise or the number format, the coarsest of them."""
-    behind = health.raw
-    decimals, number_format = (
-        (health.decimals, health.number_format) if behind is None else (behind.decimals, behind.number_format)
-    )
-    fields: dict[str, Any] = {"link": None if behind is None else behind.link}
-    if decimals is None and not health.deterministic:
-        return fields | {"limit": "fresh-noise", "noise": health.fresh_noise}
-    if decimals is None and number_format == "float64":
-        return fields | {"limit": "noise", "noise": health.noise.absolute}
-    if decimals is None:
-        return fields | {"limit": "number-format", "number_format": number_format}
-    return fields | {"limit": "decimals", "decimals": decimals}
 
 
 def _noise_inside_bounds(health: Interface) -> dict[str, Any]:
@@ -217,7 +201,7 @@ def interface_reason(health: Interface, *, saturates: bool = False) -> Diagnosis
     if refusal is None:
         return None
     if refusal is Outcome.PIECEWISE_CONSTANT and health.answers is Kind.LABELS:
-        return Diagnosis("labels-or-numbers" if health.integers is IntegerKind.UNDECIDED else "answers-are-labels")
+        return Diagnosis(labels_slug(health))
     if health.step_function:
         return Diagnosis(steps_slug(health))
     if refusal is Outcome.CONSTANT:

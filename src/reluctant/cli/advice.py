@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reluctant.cli.console import shortened
-from reluctant.cli.options import NAMES, TargetOptions, command_line, with_flags
+from reluctant.cli.options import NAMES, TargetOptions, command_line, flag_of
+from reluctant.errors import Argument, Option, Placeholder, Words
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result
@@ -17,20 +18,13 @@ from reluctant.run_record import Record
 if TYPE_CHECKING:
     from reluctant.evidence import Measured
 
-ABOUT_THE_READING = {
-    Outcome.WRONG_LINK,
-    Outcome.NON_FINITE,
-}  # their errors name options
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
 def ending(found: Ended, record: Record) -> list[str]:
     """Why it ended so, the stage and error it ended with, and the range to give."""
-    error, where = found.error, f"Stage {found.stage}: " if found.stage else ""
-    error = with_flags(error) if found.outcome in ABOUT_THE_READING else error
-    answered = answered_range(record)
-    if str(record.answered) in error:  # the error names the range already, for Python
-        error, answered = error.replace(str(record.answered), answered[0]), []
+    error, where = typed_words(found.error), f"Stage {found.stage}: " if found.stage else ""
+    answered = [] if record.answered in found.error.parts else answered_range(record)  # the error may name it
     lines = [found.diagnosis.text(as_command), *([f"{where}{shortened(error)}"] if error else []), *answered]
     said = (found.link_found, found.units_found)
     return [*lines, *(each.text(as_command) for each in said if each is not None)]
@@ -96,6 +90,28 @@ def as_command(remedy: Remedy) -> str:
     flags = [_flag(name, value) for name, value in _options(remedy).items() if value is not False]
     command = [] if remedy.verb == "open" else [f"reluctant {COMMANDS.get(remedy.verb, remedy.verb)}"]
     return " ".join([*command, *flags])
+
+
+def typed_words(words: Words) -> str:
+    """A message of the library with its arguments as flags: `retries=3` becomes `--retries 3`."""
+    return words.written(_typed_part)
+
+
+def _typed_part(part: Argument | Option | Diagnosis) -> str:
+    if isinstance(part, Diagnosis):
+        return part.text(as_command)
+    flag = flag_of(part.name)
+    if flag is None:
+        return str(part)
+    value = part.value if isinstance(part, Option) else None
+    return flag if value is None or value is True else f"{flag} {_typed_value(value)}"
+
+
+def _typed_value(value: Any) -> str:
+    """A value in a message as one types it; one that only the user knows in capitals."""
+    if isinstance(value, tuple):
+        return ",".join(map(_typed_value, value))
+    return value.upper() if isinstance(value, Placeholder) else str(value)
 
 
 def next_command(

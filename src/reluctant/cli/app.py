@@ -142,9 +142,14 @@ PLAIN_LETTERS = str.maketrans(
 
 
 def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
-    """What an encoding lacks: arrows and signs as ASCII writes them, superscripts after a ^, else "?"."""
+    """What an encoding lacks: arrows and signs as ASCII writes them, superscripts after a ^, else "?".
+
+    A raised number is written in one way: cp1252 has ¹, ² and ³, and lacks the other digits.
+    """
     assert isinstance(error, UnicodeEncodeError)
-    text, start = error.object, error.start
+    text, start, end = error.object, error.start, error.end
     raised = text[start] in SUPERSCRIPTS and text[start - 1 : start] not in tuple(SUPERSCRIPTS)
-    lacking = unicodedata.normalize("NFKD", text[start : error.end].translate(PLAIN_LETTERS))
-    return "^" * raised + lacking.encode("ascii", "replace").decode(), error.end
+    while text[start] in SUPERSCRIPTS and text[end : end + 1] in tuple(SUPERSCRIPTS):
+        end += 1
+    lacking = unicodedata.normalize("NFKD", text[start:end].translate(PLAIN_LETTERS))
+    return "^" * raised + lacking.encode("ascii", "replace").decode(), end

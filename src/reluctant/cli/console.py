@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from reluctant.errors import InvalidInput, LinkMismatch, NonFiniteAnswer, ReluctantError
+from reluctant.errors import ReluctantError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,16 +40,9 @@ def say_error(error: ReluctantError) -> None:
 
     An argument of the library that is an option here is named by its flag, also in what to do.
     """
-    from reluctant.cli.options import flag_of, with_flags
+    from reluctant.cli.advice import typed_words
 
-    text, argument = str(error), error.argument if isinstance(error, InvalidInput) else ""
-    if argument and text.startswith(f"{argument}: "):
-        text = flag_of(argument) + text.removeprefix(argument)
-    if isinstance(error, LinkMismatch | NonFiniteAnswer):  # the whole text is ours, and names options throughout
-        text = with_flags(text)
-    elif error.fix:
-        text = text.replace(error.fix, with_flags(error.fix))
-    note(f"error: {shortened(text)} [{error.slug}]")
+    note(f"error: {shortened(typed_words(error.words))} [{error.slug}]")
 
 
 LONGEST_ERROR = 2000  # characters: a target may put a whole page into its error
@@ -89,7 +82,7 @@ def show_waits(quiet: bool) -> Iterator[None]:
 
 
 @dataclass
-class Stop:
+class StopRequest:
     """Whether a SIGTERM came. armed: it interrupts the work under way; else that work ends first."""
 
     asked: bool = False
@@ -107,12 +100,12 @@ class Stop:
 
 
 @contextmanager
-def stoppable() -> Iterator[Stop]:
+def stoppable() -> Iterator[StopRequest]:
     """Turn the first SIGTERM into `KeyboardInterrupt`, where signals can be caught: in the main thread.
 
     One that nobody catches ends the command with its status.
     """
-    stop = Stop()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

@@ -6,7 +6,7 @@ A command checks the names of its files before the first query, so that no run i
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from reluctant._files import write_text
 from reluctant.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -139,27 +140,42 @@ def write_network(found: Result, out: Path | None, link: str = "identity") -> Pa
     return path
 
 
-class Written(Protocol):
+class JsonRecord(Protocol):
     """A record: it can be written as JSON."""
 
     def to_json(self) -> str:
         """One JSON object."""
 
-    def write(self, path: Path) -> None:
-        """Write it."""
 
-
-def write_record(record: Written, where: str | None) -> None:
+def write_record(record: JsonRecord, where: str | None) -> None:
     """Write the record to a file, or to standard output for -."""
     if where == "-":
         sys.stdout.write(record.to_json() + "\n")
     elif where is not None:
         with writing("--json", where):
-            record.write(Path(where))
+            write_text(Path(where), record.to_json() + "\n")
 
 
-def print_result(record: Written, where: str | None, lines: Sequence[str]) -> None:
-    """Write the record where it is wanted; print the lines unless it went to standard output."""
-    write_record(record, where)
+def print_result(record: JsonRecord, where: str | None, lines: Sequence[str]) -> None:
+    """Print the lines, unless the record goes to standard output; then write it where it is wanted."""
     if where != "-":
         print("\n".join(lines))
+    write_record(record, where)
+
+
+def print_and_write(
+    record: JsonRecord,
+    where: str | None,
+    write: Callable[[], Path | None],
+    lines: Callable[[Path | None], Sequence[str]],
+) -> None:
+    """Write the file of a result, then print its lines, which name it; a result outlives a file that cannot be written.
+
+    write: gives the name of the file, None without one. lines: what to print with that name.
+    """
+    try:
+        written = write()
+    except InvalidInput:
+        print_result(record, where, lines(None))
+        raise
+    print_result(record, where, lines(written))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import typer
 from reluctant.cli.config import target_names
 from reluctant.cli.console import note, progress, show_waits, stoppable
 from reluctant.cli.files import read_array
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, UnknownTarget
 
 if TYPE_CHECKING:
     from reluctant.numerics import FloatArray
@@ -42,6 +41,8 @@ Seconds = Annotated[
 
 JsonOut = Annotated[str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")]
 
+OWN_GRADIENTS = "own"
+GRADIENTS = "own, module:attribute of an importable function, or a name that a served model knows"
 BOUNDS = "a pair of numbers like 0,1, or a .npy file (2, d)"
 
 
@@ -80,6 +81,17 @@ class TargetOptions:
             help="Rows of the kind the target is for, a .npy file (n, d): it is asked where they are, in their units.",
         ),
     ] = None
+    gradients: Annotated[
+        str | None,
+        typer.Option(
+            metavar="own|MODULE:NAME|TENSOR",
+            help="The target answers gradients, too: own for those of a torch module or a .npz network, "
+            "module:attribute of a function of rows, or the tensor or JSON path of a served model.",
+        ),
+    ] = None
+    explanation: Annotated[str, typer.Option(help="What --gradients answers: gradient, or input-times-gradient.")] = (
+        "gradient"
+    )
     precision: Annotated[
         str, typer.Option(help="as-served, or float64 to re-cast a local ONNX, torch or scikit-learn model.")
     ] = "as-served"
@@ -148,6 +160,8 @@ class TargetOptions:
             "trust_code": self.trust_code,
             "engine": self.engine,
             "percent": self.percent,
+            "gradients": self.given_gradients(target),
+            "explanation": self.explanation,
             **self.served(),
         }
         asking: dict[str, Any] = {
@@ -165,6 +179,22 @@ class TargetOptions:
     def given_inputs(self) -> FloatArray | None:
         """The rows of --inputs."""
         return None if self.inputs is None else read_array("--inputs", self.inputs)
+
+    def given_gradients(self, target: str) -> Any:
+        """What --gradients means for this target: its own, a function, or a name that its server knows."""
+        from reluctant.oracles.adapters.dispatch import import_target
+        from reluctant.oracles.keywords import is_url
+
+        if self.gradients is None or is_url(target):
+            return self.gradients
+        if self.gradients == OWN_GRADIENTS:
+            return True
+        if ":" not in self.gradients:
+            raise InvalidInput.about("--gradients", got=f"'{self.gradients}'", expected=GRADIENTS)
+        try:
+            return import_target(self.gradients)
+        except UnknownTarget as error:
+            raise InvalidInput.about("--gradients", got=f"'{self.gradients}'", expected=GRADIENTS) from error
 
     def served(self) -> ServedKeywords:
         """The options for served models that were given."""
@@ -196,28 +226,12 @@ NAMES = {"rng": "seed"}  # arguments of the library that have another name here
 OWN_OPTIONS = {"x": "--input", "eps": "--eps", "tol": "--tol", "narrowest": "--narrowest", "attempts": "--attempts"}
 
 
-def flag_of(argument: str) -> str:
-    """The flag of an argument of the library; the argument itself where no option sets it."""
+def flag_of(argument: str) -> str | None:
+    """The flag of an argument of the library; None where no option sets it."""
     if argument in OWN_OPTIONS:
         return OWN_OPTIONS[argument]
     name = NAMES.get(argument, argument)
-    return f"--{name.replace('_', '-')}" if name in {each.name for each in fields(TargetOptions)} else argument
-
-
-KEYWORD = re.compile(r"\b(\w+)=(\([^()]*\)|'[^']*'|\w+)?")
-
-
-def with_flags(text: str) -> str:
-    """A message of the library with the keywords in it as flags: `retries=3` becomes `--retries 3`."""
-    return KEYWORD.sub(_as_flag, text)
-
-
-def _as_flag(found: re.Match[str]) -> str:
-    flag, value = flag_of(found[1]), found[2] or ""
-    if not flag.startswith("--"):
-        return found[0]
-    typed = value.strip("()'").replace(", ", ",")
-    return flag if typed in ("", "True") else f"{flag} {typed.upper() if value.startswith('(low') else typed}"
+    return f"--{name.replace('_', '-')}" if name in {each.name for each in fields(TargetOptions)} else None
 
 
 def with_target_options(command: Callable[..., Any]) -> Callable[..., Any]:

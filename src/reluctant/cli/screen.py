@@ -38,13 +38,26 @@ class Screen(Progress):
         """Move the bar of the stage under way."""
         done = ledger.stages.get(ledger.stage, Rows()).queries
         if ledger.stage != self.stage:
-            if self.stage in self.bars:
-                self.update(self.bars[self.stage], total=self.done[self.stage])
+            self._end(self.stage)
+            self._enter_again(ledger.stage)
             self.stage, self.before = ledger.stage, self.done.get(ledger.stage, 0)
         self.done[ledger.stage] = done
         bar = self._bar(ledger.stage, ledger.expected, "rows")
         expected = None if ledger.expected is None else max(self.before + ledger.expected, done)
         self.update(bar, completed=done, total=expected)
+
+    def _end(self, stage: str) -> None:
+        """A stage that is over is whole, however many rows it took, and its clock stops."""
+        if stage in self.bars:
+            self.update(self.bars[stage], total=self.done[stage])
+            self.stop_task(self.bars[stage])
+
+    def _enter_again(self, stage: str) -> None:
+        """A stage that is entered again is not whole any more, and its clock goes on where it stopped."""
+        if stage in self.bars:
+            task = self._tasks[self.bars[stage]]
+            task.start_time = self.get_time() - (task.elapsed or 0.0)
+            task.total = task.stop_time = task.finished_time = None
 
     def part(self, name: str, done: int, of: int, part: str) -> None:
         """Move the bar of a longer run."""

@@ -435,6 +435,11 @@ class DefenseEntry:
     read: Callable[[str], tuple[Any, ...]]
     settings: Mapping[str, Callable[[str], Any]]
 
+    @property
+    def of_gradients(self) -> bool:
+        """True if it leaves values as they are, and less of gradients."""
+        return isinstance(self.make, type) and issubclass(self.make, _LessExplained)
+
 
 def _no_value(text: str) -> tuple[Any, ...]:
     if text:
@@ -479,12 +484,34 @@ DEFENSES: dict[str, DefenseEntry] = {
 }  # fmt: skip
 
 NUMBER_FORMATS = frozenset({"float32", "float16"})  # how answers are written, after all else is done to them
+OF_GRADIENTS = frozenset(kind for kind, entry in DEFENSES.items() if entry.of_gradients)
 FEWER_DIGITS = frozenset({"decimals", "digits"}) | NUMBER_FORMATS  # these leave fewer digits of the same answers
+
+
+@dataclass(frozen=True)
+class DefenseSpec:
+    """A defense as it is asked for, such as "gaussian=1e-3,fixed": its kind, its value and its settings as text."""
+
+    kind: str
+    value: str
+    settings: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> DefenseSpec:
+        """From its text; the kind need not be one of `DEFENSES`."""
+        head, *settings = (part.strip() for part in text.split(","))
+        kind, _, value = head.partition("=")
+        return cls(kind.strip(), value, tuple(settings))
+
+    @property
+    def of_gradients(self) -> bool:
+        """True if it leaves values as they are, and less of gradients."""
+        return self.kind in OF_GRADIENTS
 
 
 def defense_kind(defense: str) -> str:
     """Its name without its settings."""
-    return defense.partition(",")[0].partition("=")[0].strip()
+    return DefenseSpec.read(defense).kind
 
 
 def split_last_defenses(defenses: Sequence[str], kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -514,16 +541,15 @@ def defend(oracle: Oracle, *defenses: str | Maker) -> Oracle:
 
 
 def _defend_by_name(oracle: Oracle, text: str) -> Defense:
-    head, *rest = (part.strip() for part in text.split(","))
-    name, _, value = head.partition("=")
-    entry = DEFENSES.get(name)
+    spec = DefenseSpec.read(text)
+    entry = DEFENSES.get(spec.kind)
     if entry is None:
         usages = ", ".join(each.usage for each in DEFENSES.values())
         raise InvalidInput.about("defense", got=repr(text), expected=f"one of {usages}")
     try:
-        pairs = (part.partition("=") for part in rest)
+        pairs = (part.partition("=") for part in spec.settings)
         settings = {key: entry.settings[key](setting) for key, _, setting in pairs}
-        arguments = entry.read(value)
+        arguments = entry.read(spec.value)
     except (KeyError, ValueError) as error:
         got = f"{text!r} ({error})"
         raise InvalidInput.about("defense", got=got, expected=f"something like {entry.usage}") from None

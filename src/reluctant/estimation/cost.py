@@ -137,7 +137,7 @@ class FitError:
 
 
 @dataclass(frozen=True)
-class Fit:
+class CostFit:
     """A formula, and the points that its terms are fitted to: errors count relative to the rows that are not fixed."""
 
     formula: CostFormula
@@ -167,7 +167,7 @@ class Fit:
         found = []
         for point in sorted(self.points, key=lambda point: -point.queries):
             kind = (point.widths, point.answers)
-            others = Fit(self.formula, tuple(each for each in self.points if (each.widths, each.answers) != kind))
+            others = CostFit(self.formula, tuple(each for each in self.points if (each.widths, each.answers) != kind))
             unseen, seen = others.rows(*kind), self.rows(*kind)
             low = point.queries / max(unseen, seen) - 1
             high = point.most_queries / min(unseen, seen) - 1
@@ -233,9 +233,9 @@ class Fit:
 
 
 @cache
-def fitted(formula: CostFormula) -> Fit:
+def fitted(formula: CostFormula) -> CostFit:
     """The formula with all points of its kind."""
-    return Fit(formula, tuple(p for p in measured_points() if formula_for(p.widths, p.answers) is formula))
+    return CostFit(formula, tuple(p for p in measured_points() if formula_for(p.widths, p.answers) is formula))
 
 
 # ---- the estimate

@@ -14,16 +14,16 @@ from itertools import pairwise
 from reluctant.errors import InvalidInput
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.any_depth.completion import Completion
-from reluctant.extraction.attempts import (
+from reluctant.extraction.attempts import HEALTH_LINES
+from reluctant.extraction.bounded import Bounded
+from reluctant.extraction.candidate_check import (
     FAR_POINTS,
     FEW_NEURONS,
-    HEALTH_LINES,
     POINTS_FOR_DEEP,
     points_at_use,
     points_on_lines,
     points_worth,
 )
-from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.main_pass import points_needed
 from reluctant.extraction.depth_two.method import DepthTwo, directions_worth

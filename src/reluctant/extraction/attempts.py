@@ -1,21 +1,17 @@
-"""`extract`: the order of attempts, the domain of each, and the verification of its network.
+"""`extract`: attempts by one method after another, each in its domain, until a network verifies.
 
-The interface decides: exact weights, few digits, inside a box, or a refusal. The cheapest method that its digits and
-its range allow runs first. A network counts as recovered only after verification on and beside its creases; otherwise
-the next attempt has other random choices or the next method. Behind a link that saturates, everything happens inside
-a box. Prospects cost no query; only the search for a range that inputs are clipped to does, after a run in all of
-space that did not recover the network: up to 1002 rows.
+The interface decides: exact weights, few digits, inside a box, or a refusal. `ladder` says which method comes next, and
+`candidate_check` holds its network against the target: it counts as recovered only after verification on and beside
+its creases. Behind a link that saturates, everything happens inside a box. Prospects cost no query; only the search for
+a range that inputs are clipped to does, after a run in all of space that did not recover the network: up to 1002 rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
-from itertools import repeat
-from traceback import walk_tb
-from typing import Any, TypeAlias, Unpack
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, Unpack
 
 import numpy as np
 
@@ -33,25 +29,13 @@ from reluctant.errors import (
     TimeExhausted,
 )
 from reluctant.extraction.affine import Affine
-from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
-from reluctant.extraction.any_position import AnyPosition
-from reluctant.extraction.bounded.method import STRAIGHT
-from reluctant.extraction.deep_few_digits import FewDigitsDeep
-from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH
-from reluctant.extraction.deep_gradients import GradientLayers
-from reluctant.extraction.depth_three import DepthThree
-from reluctant.extraction.depth_two import DeeperLayers, DepthTwo, JumpLines
-from reluctant.extraction.depth_two.main_pass import MAIN_PASS, WITNESS_CHECK
-from reluctant.extraction.depth_two.method import BIASES
-from reluctant.extraction.depth_two.scaffold import CROWD, PROBE
-from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.few_digits.growth import LAYERS
+from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
+from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.method import Candidate, Hybrid, Method, PartialNetwork, StageFailed, lifted
-from reluctant.extraction.orientation import orient
+from reluctant.extraction.ladder import LADDER, Attempts, Findings, Need, Standing, again_and_again, walk
+from reluctant.extraction.method import Method, PartialNetwork, Shows, StageFailed, fitted_top, lifted
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
-from reluctant.extraction.straight_creases import look_for_layers
-from reluctant.extraction.weak_neuron import with_weak_neuron
+from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.geometry.jumps import SearchedLine
@@ -61,49 +45,52 @@ from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.noise import refuse_labels
-from reluctant.interface.prospects import (
+from reluctant.interface.reach import (
     answers_labels,
+    clipped_inputs,
     enough_inside_bounds,
     exact_refusal,
     few_digits_are_enough,
+    find_link,
     has_noticeable_noise,
     in_few_bits,
-    saturates,
-    shows_too_little,
-    too_few_digits,
-)
-from reluctant.interface.reach import (
-    clipped_range,
-    find_link,
     is_rounded_inside,
     larger,
     readable_box,
+    saturates,
+    shows_too_little,
     smaller,
+    too_few_digits,
     unsaturated_box,
 )
-from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
-from reluctant.oracles import Counting, Kind, Oracle, Rows
-from reluctant.oracles.input_units import Box, InputUnits, in_own_units, in_units, scaled_by
+from reluctant.oracles import Counting, Kind
+from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
-from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine, examine_by_gradients
-from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_at_use
-from reluctant.verification.label_check import LabelVerification
-from reluctant.verification.own_scales import compare_at_own_scales
-from reluctant.verification.precision import PrecisionCheck, examine_precision
+from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
+from reluctant.verification.comparison import compare_at_use
 
 ATTEMPTS = 4
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
+# To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
+SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
+HEALTH_LINES = 4
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
+WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
+INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
+IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
+
+Ending: TypeAlias = tuple[Outcome, ReLUNetwork | None]
 
 
 def extract(
@@ -139,7 +126,7 @@ def extract(
             "method", got=repr(method), expected="a method object",
             fix="Pass rl.DepthTwo(), or an object of your own subclass of rl.Method.",
         )  # fmt: skip
-    if labels and not (method is None or isinstance(method, FromLabels)):
+    if labels and not (method is None or method.reads_labels):
         raise InvalidInput.about(
             "labels", got=f"True with {type(method).__name__}", expected="it alone, or with rl.FromLabels()"
         )
@@ -158,14 +145,6 @@ def extract(
         return search.result(*ending).with_classes(run.oracle).in_inputs_of(units or search.units)
 
 
-INSIDE = "Use rl.DepthTwo(), which stays inside, or leave the domain out if the target answers everywhere."
-HEALTH_LINES = 4
-HIDDEN_SHARE = 0.7  # of a neuron's crossings of lines, where units that are off hide the others
-WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
-
-Ending: TypeAlias = tuple[Outcome, ReLUNetwork | None]
-
-
 @dataclass(frozen=True)
 class Place:
     """Where the target is asked, in all of its domain or inside a box of it, and what its answers are like there."""
@@ -175,66 +154,24 @@ class Place:
     box: Domain | None = None
 
     @property
+    def own_box(self) -> Box | None:
+        """The box in units of the target's own inputs."""
+        return None if self.box is None else Box.of(self.oracle, self.box)
+
+    @property
+    def is_rounded(self) -> bool:
+        """True if probabilities have so few decimals that no line can be read."""
+        return self.health.raw is not None and self.health.raw.too_coarse
+
+    @property
+    def may_be_fitted(self) -> bool:
+        """True if a network may be fitted to such probabilities."""
+        return self.health.raw is not None and self.health.raw.may_be_fitted(self.oracle.outputs)
+
+    @property
     def noise(self) -> DistanceNoise:
         """Noise of an answer by distance from the origin; none is read where rounding leaves answers certain."""
         return DistanceNoise.of(self.health, self.oracle.dim) if self.health.readings else DistanceNoise(0.0, 0.0)
-
-    def evidence(self) -> dict[str, Any]:
-        """For the result."""
-        if self.box is None:
-            return {"health": self.health}
-        return {"health": self.health, "inside": Box.of(self.oracle, self.box)}
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One run of a method: its name, the rows it asked for, the stage it ended in, and the number that ended it.
-
-    raised: type of the exception, where its arithmetic failed.
-    """
-
-    method: str
-    rows: int
-    stage: str
-    number: float | None = None
-    limit: float | None = None
-    raised: str = ""
-
-    def __str__(self) -> str:
-        why = "" if self.number is None or self.limit is None else f" ({self.number:.2g}, limit {self.limit:.2g})"
-        return f"{self.method}: {self.rows} rows, ended in stage {self.stage or 'start'}{why}"
-
-
-@dataclass
-class Attempts:
-    """What was tried, in order."""
-
-    entries: list[Attempt] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.entries))
-
-    @contextmanager
-    def entry(self, method: Method, run: Run[Any]) -> Iterator[None]:
-        """Enter one attempt, however it ends."""
-        before, number, limit, stage, raised = run.rows.asked, None, None, "", ""
-        try:
-            yield
-        except StageFailed as failure:
-            number, limit, stage, raised = failure.number, failure.limit, failure.stage, failure.raised
-            raise
-        finally:
-            rows = run.rows.asked - before
-            self.entries.append(Attempt(type(method).__name__, rows, stage or run.stage, number, limit, raised))
-
-    def last_was_cheap(self, attempts: int) -> bool:
-        """True if the last method has had fewer attempts, with less than half of the rows of all methods."""
-        same = [entry.rows for entry in self.entries if entry.method == self.entries[-1].method]
-        return len(same) < attempts and 2 * sum(same) <= sum(entry.rows for entry in self.entries)
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Plain data for JSON."""
-        return [asdict(entry) for entry in self.entries]
 
 
 @dataclass
@@ -244,13 +181,13 @@ class Extraction:
     run: Run[PartialNetwork | None]
     method: Method | None
     rng: np.random.Generator
-    stuck: str = ""  # stage that the last attempt failed in
-    last: CheckedNetwork | None = None  # the last whole network that was held against the target
-    tried: Attempts = field(default_factory=lambda: Attempts())
+    found: Findings = field(default_factory=Findings)
+    tried: Attempts = field(default_factory=Attempts)
+    shows: Shows = Shows.NOTHING  # of the last attempt that failed in a stage
+    lines: tuple[SearchedLine, ...] = ()  # searched by it
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
     refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
     units: InputUnits | None = None  # of the inputs, where questions have found them
-    searched: tuple[SearchedLine, ...] = ()  # lines of the last attempt, which showed deeper layers
 
     def go(self, attempts: int) -> Ending:
         """As the target is; where that fails, in units of the inputs that are found by questions.
@@ -262,24 +199,24 @@ class Extraction:
         units = self.other_units(oracle, outcome)
         if units is None:
             return outcome, network
-        before = self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried
-        self.run.evidence, self.run.partial, self.last, self.stuck = {}, None, None, ""
+        before = self.found, self.run.partial, self.run.oracle, self.tried
+        self.found, self.run.partial, self.shows = Findings(), None, Shows.NOTHING
         self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
-        self.units, stay, whole = units, False, before[3] is not None
+        self.units, stay, whole, noise = units, False, before[0].network is not None, before[0].interface.noise
         try:
             again = self.go_and_compare(attempts)
             found = again[1] if again[0] is Outcome.RECOVERED else None
-            stay = found is not None and self.holds_as_asked(oracle, units.network(found), before[0]["health"].noise)
+            stay = found is not None and self.holds_as_asked(oracle, units.network(found), noise)
         except BudgetExhausted:
             stay = not whole  # a network in these units says more than a part
             raise
         finally:
             if not stay:
-                self.run.evidence, self.run.partial, self.run.oracle, self.last, self.tried = before
+                self.found, self.run.partial, self.run.oracle, self.tried = before
                 self.units = None
         if not stay:
             return outcome, network
-        self.run.evidence["found units"] = float(units.scale.max() / units.scale.min())
+        self.found.unit_ratio = float(units.scale.max() / units.scale.min())
         return again
 
     def other_units(self, oracle: Counting, outcome: Outcome) -> InputUnits | None:
@@ -288,7 +225,7 @@ class Extraction:
             return changing_units(oracle, self.rng.spawn(1)[0])
         if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
             return None
-        return found_units(oracle, self.rng.spawn(1)[0], uneven="own scales" in self.run.evidence)
+        return found_units(oracle, self.rng.spawn(1)[0], uneven=self.found.own_scales is not None)
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
@@ -300,31 +237,29 @@ class Extraction:
     def go_and_compare(self, attempts: int) -> Ending:
         """As asked; a network of unlike columns is also compared at rows of their own sizes, if no others are known."""
         outcome, network = self.go_as_asked(attempts)
-        if outcome is not Outcome.RECOVERED or network is None or self.last is None:
+        checked, oracle = self.found.network, self.run.oracle
+        if outcome is not Outcome.RECOVERED or network is None or checked is None:
             return outcome, network
-        oracle = self.run.oracle
-        if not self.knows_no_inputs(oracle) or not isinstance(self.last.verification, Verification):
+        if not self.knows_no_inputs(oracle) or checked.value_check is None:
             return outcome, network
         try:
-            noise = self.run.evidence["health"].noise.relative
-            found = compare_at_own_scales(oracle, network, deepcopy(self.rng), self.last.most_tolerance, noise)
+            noise = self.found.interface.noise.relative
+            found = compare_at_own_scales(oracle, network, deepcopy(self.rng), checked.most_tolerance, noise)
         except BudgetExhausted:
             self.run.keep(network)
             raise
         except (NonFiniteAnswer, TargetError):  # it does not answer at such rows: there is nothing to be wrong
             return outcome, network
-        if found is None:
+        self.found.own_scales = found
+        if found is None or found.ok:
             return outcome, network
-        self.run.evidence["own scales"] = found
-        if found.ok:
-            return outcome, network
-        self.run.evidence["failures"].append(f"verification: {found}")
-        self.take(replace(self.last, verification=found))
+        self.found.fail(f"verification: {found}")
+        self.found.network = replace(checked, verification=found)
         return Outcome.UNVERIFIED, network
 
     def knows_no_inputs(self, oracle: Counting, *, refused: bool = False) -> bool:
         """True if nothing is known of the inputs of a target that answers values. refused: by its health, or not."""
-        facts, health = oracle.facts, self.run.evidence["health"]
+        facts, health = oracle.facts, self.found.interface
         unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
         return (
             unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
@@ -337,47 +272,59 @@ class Extraction:
     def go_as_asked(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
-        self.run.evidence |= place.evidence()
-        if not isinstance(self.method, FromLabels):
+        self.found.enter(place.health, place.own_box)
+        if not self.reads_labels:
             place = self.with_trusted_gradients(self.behind_link(place))
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
         if self.method is None and (answers_labels(place.health) or labels_apart(place, self.rng)):
             self.method = FromLabels()
-        if isinstance(self.method, FromLabels):
+        if self.reads_labels:
             return self.try_methods(place, attempts, few_digits=False)
         refusal = exact_refusal(place.health)
-        if place.health.raw is not None and place.health.raw.too_coarse:
-            may = self.may_read_coarse and place.health.raw.may_be_fitted(place.oracle.outputs)
+        if place.is_rounded:
+            may = self.may_read_rounded and place.may_be_fitted
             return self.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
         if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
-            return self.go_inside(place, find_box(place.oracle, self.rng), attempts)
+            box = find_box(place.oracle, self.rng)
+            if self.method is not None or not place.may_be_fitted:
+                return self.go_inside(place, box, attempts)
+            ending = self.go_inside(place, box, 1)  # lines of values once: a fit to probabilities takes fewer rows
+            if ending[0] is not Outcome.LOW_PRECISION:
+                return ending
+            return self.fitted(place) or (self.go_inside_again(place, box, attempts - 1) if attempts > 1 else ending)
         return self.go_on(place, attempts)
 
+    @property
+    def reads_labels(self) -> bool:
+        """True if a method for labels was asked for, or chosen."""
+        return self.method is not None and self.method.reads_labels
+
+    @property
+    def may_read_rounded(self) -> bool:
+        """True if no method was asked for that lines of rounded probabilities say nothing to."""
+        return self.method is None or self.method.reads_rounded
+
     def with_trusted_gradients(self, place: Place) -> Place:
-        """The same, without gradients that are none; the evidence says what they are."""
+        """The same, without gradients that are none; the findings say what they are."""
         if place.health.refusal is not None or place.oracle.explained is None:
             return place
         oracle, reading = trusted(place.oracle, self.rng.spawn(1)[0])
         if reading is not None and reading.diagnosis is not None:
-            self.run.evidence["gradients"] = reading.diagnosis
+            self.found.gradients = reading.diagnosis
         return replace(place, oracle=oracle)
-
-    @property
-    def may_read_coarse(self) -> bool:
-        """True if no method was asked for that lines of rounded probabilities say nothing to."""
-        return self.method is None or isinstance(self.method, RoundedProbabilities)
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_coarse)
+        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_rounded)
         if read is None:
             return place
-        self.run.oracle = read.oracle
-        self.run.evidence |= read.evidence()
-        return Place(read.oracle, read.health)
+        self.run.oracle, self.found.link = read.oracle, read
+        place = Place(read.oracle, read.health)
+        self.found.enter(place.health, place.own_box)
+        return place
 
     def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""
@@ -389,20 +336,24 @@ class Extraction:
         if refusal is not None and not few_digits:
             return refusal, None
         outcome, network = self.try_methods(place, attempts, few_digits)
-        astray = outcome in (Outcome.PARTIAL, Outcome.UNVERIFIED)  # a range that inputs are clipped to hides no digits
+        astray = outcome in OF_SCALES  # a range that inputs are clipped to hides no digits
         if astray or (outcome is Outcome.LOW_PRECISION and enough_inside_bounds(place.health)):
-            self.run.evidence |= evidence_of_clipping(place.oracle, place.health, outcome, self.rng)
+            clipped = clipped_inputs(place.oracle, place.health, outcome, self.rng)
+            if clipped is not None:
+                self.found.clipped, self.found.reason = clipped, clipped.reason
         return outcome, network
+
+    # ---- inside a box
 
     def go_inside(self, space: Place, box: Domain | None, attempts: int) -> Ending:
         """Inside a box in which no probability saturates; a smaller one where some do, a larger one that shows more."""
         most_boxes = 3  # each smaller than the one before, until no probability saturates
-        health, evidence = space.health, self.run.evidence
+        health = space.health
         for boxes_left in reversed(range(most_boxes)):
             if box is None:
                 break
             place = self.inside(space.oracle, box)
-            evidence |= place.evidence()
+            self.found.enter(place.health, place.own_box)
             health = place.health
             try:
                 outcome, network = self.look_inside(place, attempts)
@@ -411,22 +362,44 @@ class Extraction:
                     raise
                 box = smaller(box)
                 continue
-            if shows_too_little(outcome, health) and not evidence.get("failures"):
-                evidence.pop("reason", None)
+            if shows_too_little(outcome, health) and not self.found.failures:
+                self.found.reason = None
                 box = larger(box)
                 continue
-            if network is None or self.last is None or outcome not in (Outcome.RECOVERED, Outcome.UNVERIFIED):
+            checked = self.found.network
+            if network is None or checked is None or outcome not in (Outcome.RECOVERED, Outcome.UNVERIFIED):
                 return outcome, network
-            return self.beyond_the_box(space.oracle, box, self.last)
+            return self.beyond_the_box(space.oracle, box, checked)
         refuse_labels(space.oracle)
         unreadable = in_few_bits(health) and unsaturated_box(space.oracle, self.rng) is not None
         return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
+
+    def fitted(self, space: Place) -> Ending | None:
+        """A network fitted to probabilities in float32, where no line of values was read; None if none verifies."""
+        before = self.found.failures or []
+        self.method = SINGLE_FIT
+        try:
+            outcome, network = self.try_methods(space, 1, few_digits=True)
+        finally:
+            self.method, self.found.failures = None, [*before, *(self.found.failures or [])]
+        if outcome is not Outcome.RECOVERED:
+            return None
+        self.found.inside = None
+        return outcome, network
+
+    def go_inside_again(self, space: Place, box: Domain | None, attempts: int) -> Ending:
+        """The same once more; earlier failures stay in the findings."""
+        before = self.found.failures or []
+        try:
+            return self.go_inside(space, box, attempts)
+        finally:
+            self.found.failures = [*before, *(self.found.failures or [])]
 
     def look_inside(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
         if not is_rounded_inside(place.oracle, self.rng):
             return self.go_on(place, attempts)
-        self.run.evidence |= {} if in_few_bits(place.health) else {"reason": IN_STEPS}
+        self.found.reason = self.found.reason if in_few_bits(place.health) else IN_STEPS
         return Outcome.LOW_PRECISION, None
 
     def inside(self, space: Counting, box: Domain) -> Place:
@@ -434,221 +407,22 @@ class Extraction:
         oracle = Counting(space.inner, space.ledger, box)
         return Place(oracle, examine_health(oracle, self.rng, HEALTH_LINES), box)
 
-    def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
-        """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
-        failures = self.run.evidence["failures"] = []
-        for generator, method in zip(self.generators(attempts), self.methods(place, few_digits), strict=False):
-            try:
-                with self.tried.entry(method, self.run):
-                    found = self.attempt(place, method, generator)
-            except BudgetExhausted as error:  # rows that were not sent may do for another start
-                if not self.may_start_again(error):
-                    raise self.refused or error from None
-                failures.append(f"budget: {error}")
-                self.refused = self.refused or error
-                continue
-            except StageFailed as failure:
-                failures.append(str(failure))
-                self.searched = failure.lines if isinstance(failure, DeeperLayers) else ()
-                self.run.keep(failure.partial or self.run.partial)
-                self.stuck = failure.stage
-                if failure.outcome is not None:
-                    self.run.evidence |= {} if failure.diagnosis is None else {"reason": failure.diagnosis}
-                    return failure.outcome, self.partial
-                continue
-            except OutsideDomain:
-                raise
-            except (InvalidRows, InvalidWeights) as failure:  # of NaN, from creases that are none: the method's own
-                failures.append(f"{failure.slug}: {failure}")
-                continue
-            self.take(found)
-            if found.doubt is None:
-                return Outcome.RECOVERED, found.network
-            failures.append(f"verification: {found.doubt}")
-        if self.refused is not None:
-            raise self.refused
-        if few_digits:
-            return Outcome.LOW_PRECISION, self.partial
-        return (Outcome.PARTIAL if self.last is None else Outcome.UNVERIFIED), self.partial
-
-    def generators(self, attempts: int) -> Iterator[np.random.Generator]:
-        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap."""
-        yield from self.rng.spawn(attempts)
-        while self.tried.last_was_cheap(attempts):
-            yield from self.rng.spawn(1)
-
-    def may_start_again(self, error: BudgetExhausted) -> bool:
-        """True if the budget refused many rows at once, and much of it is left for an attempt with other choices."""
-        out_of_time = isinstance(error, TimeExhausted)
-        return not out_of_time and error.budget - error.spent >= max(ENOUGH_LEFT * error.budget, FEWEST_LEFT)
-
-    def may_be_affine(self, place: Place) -> bool:
-        """True if all short lines were straight, and no other method was asked for.
-
-        Within bounds that a user has set, all digits find a bend in any corner of them: `DepthTwo` looks for those.
-        """
-        straight = place.health.shape is Shape.AFFINE and place.health.refusal is None
-        facts = place.oracle.facts
-        anywhere = facts.domain.is_space or facts.saturates or exact_refusal(place.health) is not None
-        return straight and anywhere and self.method is None
-
-    def verified_map(self, place: Place) -> ReLUNetwork | None:
-        """The target as an affine map, None if it is none; other methods keep their random choices."""
-        if not self.may_be_affine(place):
-            return None
-        try:
-            found = self.attempt(place, Affine(), deepcopy(self.rng))
-        except (StageFailed, NonFiniteAnswer, LinkMismatch):
-            return None
-        if found.doubt is None and place.box is not None:
-            found = self.at_use(self.run.oracle, place.box, found)  # most boxes are small enough to hold no crease
-        if found.doubt is not None:
-            return None
-        self.take(found)
-        self.run.evidence["failures"] = []
-        return found.network
-
-    def may_use_few_digits(self, place: Place) -> bool:
-        """Few digits are no refusal where a method for them can look, and no other was asked for."""
-        method, explained = self.method, place.oracle.explained is not None
-        allowed = method is None or method.few_digits or (explained and method.reads_gradients)
-        return few_digits_are_enough(place.health, place.oracle.facts) and allowed
-
-    def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
-        """The method that was asked for, again and again; else a ladder, by what the creases look like."""
-        more_directions = (3, 6, 12)  # of the attempts inside a box: more lines meet more creases
-        in_space = place.oracle.facts.domain.is_space
-        if self.method is not None:
-            yield from repeat(self.method)
-        explained = place.oracle.explained is not None
-        if place.health.raw is not None and place.health.raw.too_coarse:
-            yield RoundedProbabilities()
-            yield from repeat(RoundedProbabilities(answers_each=8.0, fewest_rows=2400))
-        if explained:
-            yield from self.methods_for_gradients(place)
-            if in_space and not few_digits and place.oracle.dim > 1:
-                yield GradientLayers(begun=self.searched)
-                if self.last is not None:  # lines through inputs that spoke against its network
-                    yield GradientLayers(
-                        through=np.array([row for found in self.counterexamples for row in found.rows])
-                    )
-        if has_noticeable_noise(place.health) and self.may_use_few_digits(place):
-            yield FewDigits()
-        if few_digits:
-            yield from self.methods_for_few_digits() if in_space else map(FewDigits, more_directions)
-            return
-        if not explained:
-            yield DepthTwo()
-        part = self.part
-        if part is not None and part.depth == 2 and part.widths[1] >= CROWD:
-            yield DepthTwo()  # of other lines one may do, and what follows costs far more in a crowd
-            if MAIN_PASS in self.run.spent() and self.stuck != WITNESS_CHECK:
-                return  # one hidden layer explains the lines; only digits are missing
-        if place.box is not None:
-            yield from self.methods_in_own_box()
-        if not in_space or place.oracle.dim == 1:
-            yield from repeat(DepthTwo())
-        kinds = self.run.evidence["layers"] = look_for_layers(place.oracle, place.noise, self.rng)
-        if kinds.hopeless:
-            return
-        if not kinds.one_layer:
-            yield DepthThree()
-        if kinds.mostly_straight:
-            if kinds.one_layer:
-                yield DepthTwo()
-            yield AnyPosition(fewest_neurons=kinds.creases)  # a few lines do not show all neurons apart
-        yield AnyDepth()  # a line may show no crease that bends, of layers that do
-        yield from repeat(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE)))
-
-    def methods_in_own_box(self) -> Iterator[Method]:
-        """One hidden layer again, unless creases bend; then several. A box of the user's own allows one alone."""
-        if self.stuck != STRAIGHT:
-            yield DepthTwo()
-        yield from repeat(DeepInBox())
-
-    def methods_for_gradients(self, place: Place) -> Iterator[Method]:
-        """One hidden layer; again, through inputs that spoke against the network before, if there are any."""
-        again = 1 if place.oracle.facts.domain.is_space else 3  # a bound keeps lines from neurons of a corner
-        yield DepthTwo()
-        for _ in range(again):
-            rows = [row for found in self.counterexamples for row in found.rows]
-            rows = [row for row in rows if place.oracle.facts.domain.contains(row[None])]
-            if rows:
-                yield DepthTwo(by_gradients=JumpLines(through=np.array(rows)))
-
-    def methods_for_few_digits(self) -> Iterator[Method]:
-        """One hidden layer, until creases turn out to bend or do not explain inputs off their line; then two."""
-        probes, most_probes = 0, 2  # one line may miss a neuron; two rarely do
-        while self.stuck not in (LAYERS, BIASES) and probes < most_probes:
-            yield FewDigits()
-            probes += self.stuck == PROBE
-        while self.stuck != WIDTH:
-            yield FewDigitsDeep()
-
-    def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
-        """The network of one run of a method, with its checks; numbers that its arithmetic cannot cope with end it."""
-        try:
-            return self.checked_network(place, method, rng)
-        except ReluctantError:
-            raise
-        except (ArithmeticError, IndexError, ValueError) as error:  # LinAlgError is a ValueError
-            if raised_by_oracle(error):
-                raise
-            reason = f"{type(error).__name__} in stage {self.run.stage or 'start'}: {error}"
-            raise StageFailed(ARITHMETIC, reason, number=1, limit=0, raised=type(error).__name__) from error
-
-    def checked_network(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
-        """The candidate of one run of a method, the right way round, held against the target."""
-        candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
-        _check_given(candidate, place.oracle)
-        if candidate.verification is not None:
-            return CheckedNetwork(candidate.network, candidate, candidate.verification)
-        network = orient(candidate.network, arrays=place.oracle.arrays)
-        self.check_creases(network)
-        known = [] if place.box is not None else self.counterexamples  # another box may not hold them
-        found = check_candidate(place.oracle, network, candidate, place.health.noise, self.run.rows, rng, known)
-        wider = None
-        if found.is_close and place.oracle.facts.domain.is_space:
-            wider = with_weak_neuron(place.oracle, network, place.noise, rng)
-        if wider is not None:
-            again = replace(candidate, network=wider, held_out=None)
-            better = check_candidate(place.oracle, wider, again, place.health.noise, self.run.rows, rng, known)
-            found = better if better.doubt is None else found
-        if isinstance(found.verification, Verification) and found.verification.counterexamples is not None:
-            self.counterexamples.append(found.verification.counterexamples)
-        return found
-
-    def check_creases(self, network: ReLUNetwork) -> None:
-        """Refuse one hidden layer with fewer neurons than a line has creases that go straight on: each is one's."""
-        seen = self.run.evidence.get("layers")
-        if seen is not None and network.depth == 2 and network.widths[1] < seen.straight:
-            reason = "fewer neurons than straight creases on a line"
-            raise StageFailed("creases", reason, number=network.widths[1], limit=seen.straight, partial=network)
-
-    def take(self, found: CheckedNetwork) -> None:
-        """Remember a whole network; the evidence is of the last one."""
-        self.last = found
-        for stale in ("limits", "precision"):
-            self.run.evidence.pop(stale, None)
-        self.run.evidence |= found.evidence()
-
     def beyond_the_box(self, space: Counting, box: Domain, found: CheckedNetwork) -> Ending:
         """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.
 
         One that is in doubt inside its box stays so, and is held against typical inputs as well.
         """
-        doubted, failures = found.doubt is not None, self.run.evidence["failures"]
-        found = self.at_use(space, box, found)
-        self.take(found)
+        doubted, failures = found.doubt is not None, self.found.failures
+        found = self.found.network = self.at_use(space, box, found)
         if doubted or found.verification.ok:
             return (Outcome.UNVERIFIED if doubted else Outcome.RECOVERED), found.network
-        self.run.evidence["failures"] = [*failures, f"verification: {found.verification}"]
+        self.found.fail(f"verification: {found.verification}")
         better = self.from_wider_boxes(space, box)
         if better is None:
             return Outcome.UNVERIFIED, found.network
         place, found = better
-        self.run.evidence |= place.evidence() | {"failures": failures}
-        self.take(found)
+        self.found.enter(place.health, place.own_box)
+        self.found.failures, self.found.network = failures, found
         return Outcome.RECOVERED, found.network
 
     def from_wider_boxes(self, space: Counting, box: Domain) -> tuple[Place, CheckedNetwork] | None:
@@ -676,13 +450,141 @@ class Extraction:
         return None
 
     def at_use(self, space: Counting, box: Domain, found: CheckedNetwork) -> CheckedNetwork:
-        """The same, compared at typical inputs too. One that erred inside its box is held against that error."""
-        checked = found.verification
-        assert isinstance(checked, Verification)
-        if checked.at_use is not None:
-            return found
-        tol = checked.tol if checked.ok else checked.bound
-        return found.beside(compare_at_use(space, found.network, box, tol, self.rng))
+        """The same, compared at typical inputs too."""
+        tol = found.at_use_tolerance
+        return found if tol is None else found.beside(compare_at_use(space, found.network, box, tol, self.rng))
+
+    # ---- attempts
+
+    def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
+        """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
+        self.found.failures = []
+        for generator, method in zip(self.generators(attempts), self.methods(place, few_digits), strict=False):
+            try:
+                with self.tried.entry(method, self.run):
+                    found = self.attempt(place, method, generator)
+            except BudgetExhausted as error:  # rows that were not sent may do for another start
+                if not self.may_start_again(error):
+                    raise self.refused or error from None
+                self.found.fail(f"budget: {error}")
+                self.refused = self.refused or error
+                continue
+            except StageFailed as failure:
+                self.found.fail(str(failure))
+                self.shows, self.lines = failure.shows, failure.lines
+                self.run.keep(failure.partial or self.run.partial)
+                if failure.outcome is not None:
+                    self.found.reason = failure.diagnosis or self.found.reason
+                    return failure.outcome, self.partial
+                continue
+            except OutsideDomain:
+                raise
+            except (InvalidRows, InvalidWeights) as failure:  # of NaN, from creases that are none: the method's own
+                self.found.fail(f"{failure.slug}: {failure}")
+                continue
+            self.found.network = found
+            if found.doubt is None:
+                return Outcome.RECOVERED, found.network
+            self.found.fail(f"verification: {found.doubt}")
+        if self.refused is not None:
+            raise self.refused
+        if few_digits:
+            return Outcome.LOW_PRECISION, self.partial
+        return (Outcome.PARTIAL if self.found.network is None else Outcome.UNVERIFIED), self.partial
+
+    def generators(self, attempts: int) -> Iterator[np.random.Generator]:
+        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap."""
+        yield from self.rng.spawn(attempts)
+        while self.tried.last_was_cheap(attempts):
+            yield from self.rng.spawn(1)
+
+    def may_start_again(self, error: BudgetExhausted) -> bool:
+        """True if the budget refused many rows at once, and much of it is left for an attempt with other choices."""
+        out_of_time = isinstance(error, TimeExhausted)
+        return not out_of_time and error.budget - error.spent >= max(ENOUGH_LEFT * error.budget, FEWEST_LEFT)
+
+    def methods(self, place: Place, few_digits: bool) -> Iterator[Method]:
+        """The method that was asked for, again and again; else those of the ladder."""
+        rungs = LADDER if self.method is None else again_and_again(self.method)
+        return walk(rungs, self.offers(place, few_digits), lambda: self.standing(place))
+
+    def offers(self, place: Place, few_digits: bool) -> frozenset[Need]:
+        """What the target offers a method, here."""
+        found = {
+            Need.FEW_DIGITS if few_digits else Need.DIGITS,
+            Need.VALUES if place.oracle.explained is None else Need.GRADIENTS,
+            Need.SPACE if place.oracle.facts.domain.is_space else Need.BOUNDS,
+            Need.ONE_INPUT if place.oracle.dim == 1 else Need.MORE_INPUTS,
+        }
+        noisy = has_noticeable_noise(place.health) and self.may_use_few_digits(place)
+        also = {Need.NOISE: noisy, Need.ROUNDED: place.is_rounded, Need.OWN_BOX: place.box is not None}
+        return frozenset(found | {need for need, there in also.items() if there})
+
+    def standing(self, place: Place) -> Standing:
+        """What the attempts so far leave to the next one."""
+
+        def layers() -> CreaseKinds:
+            if self.found.layers is None:
+                self.found.layers = look_for_layers(place.oracle, place.noise, self.rng)
+            return self.found.layers
+
+        against = [row for found in self.counterexamples for row in found.rows]
+        whole, stages = self.found.network is not None, self.run.spent()
+        domain = place.oracle.facts.domain
+        return Standing(domain, self.shows, self.lines, self.part, whole, against, stages, layers)
+
+    def may_use_few_digits(self, place: Place) -> bool:
+        """Few digits are no refusal where a method for them can look, and no other was asked for."""
+        method, explained = self.method, place.oracle.explained is not None
+        allowed = method is None or method.few_digits or (explained and method.reads_gradients)
+        return few_digits_are_enough(place.health, place.oracle.facts) and allowed
+
+    def may_be_affine(self, place: Place) -> bool:
+        """True if all short lines were straight, and no other method was asked for.
+
+        Within bounds that a user has set, all digits find a bend in any corner of them: `DepthTwo` looks for those.
+        """
+        straight = place.health.shape is Shape.AFFINE and place.health.refusal is None
+        facts = place.oracle.facts
+        anywhere = facts.domain.is_space or facts.saturates or exact_refusal(place.health) is not None
+        return straight and anywhere and self.method is None
+
+    def verified_map(self, place: Place) -> ReLUNetwork | None:
+        """The target as an affine map, None if it is none; other methods keep their random choices."""
+        if not self.may_be_affine(place):
+            return None
+        try:
+            found = self.attempt(place, Affine(), deepcopy(self.rng))
+        except (StageFailed, NonFiniteAnswer, LinkMismatch):
+            return None
+        if found.doubt is None and place.box is not None:
+            found = self.at_use(self.run.oracle, place.box, found)  # most boxes are small enough to hold no crease
+        if found.doubt is not None:
+            return None
+        self.found.network, self.found.failures = found, []
+        return found.network
+
+    def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
+        """The network of one run of a method, with its checks; numbers that its arithmetic cannot cope with end it."""
+        try:
+            candidate = method.run(place.oracle, place.noise, rng, self.run.keep)
+            known = [] if place.box is not None else self.counterexamples  # another box may not hold them
+            found = hold_against(
+                place.oracle, candidate, place.health.noise, place.noise, lambda: self.run.rows, rng, known,
+                self.found.layers,
+            )  # fmt: skip
+        except ReluctantError:
+            raise
+        except (ArithmeticError, IndexError, ValueError) as error:  # LinAlgError is a ValueError
+            if place.oracle.ledger.raised is error:  # an oracle of the user's own class is not our arithmetic
+                raise
+            reason = f"{type(error).__name__} in stage {self.run.stage or 'start'}: {error}"
+            raise StageFailed(ARITHMETIC, reason, number=1, limit=0, raised=type(error).__name__) from error
+        if found.value_check is not None and found.value_check.counterexamples is not None:
+            self.counterexamples.append(found.value_check.counterexamples)
+        return found
+
+    # ---- the end
 
     @property
     def part(self) -> ReLUNetwork | None:
@@ -691,182 +593,22 @@ class Extraction:
 
     @property
     def partial(self) -> ReLUNetwork | None:
-        """The best there is without a verified network: a whole one before a part, the one the evidence is of."""
-        return self.part if self.last is None or self.last.doubt is None else self.last.network
+        """The best there is without a verified network: a whole one before a part, the one the findings are of."""
+        checked = self.found.network
+        return self.part if checked is None or checked.doubt is None else checked.network
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None) -> Result:
-        """How it ended, with the evidence and what stages show of their work."""
-        evidence = self.run.evidence
+        """How it ended, with the findings and what stages show of their work."""
+        found, top = self.found, fitted_top(self.run.partial)
+        if outcome is Outcome.LOW_PRECISION and found.reason is None:
+            found.reason = too_few_digits(found.interface, tried=bool(found.failures))
+        evidence = found.evidence() | self.run.evidence
         if self.tried.entries:
             evidence["attempts"] = self.tried
-        if isinstance(self.run.partial, Hybrid) and network is self.run.partial.network:
-            evidence["fitted top"] = self.run.partial.top
-        if outcome is Outcome.LOW_PRECISION:
-            why = too_few_digits(evidence["health"], tried=bool(evidence.get("failures")))
-            evidence.setdefault("reason", why)
+        if top is not None and network is self.part:
+            evidence["fitted top"] = top
         views = {f"{stage} search": view for stage, view in self.run.oracle.ledger.views.items()}
-        return self.run.result(outcome, network, views)
-
-
-def _check_given(candidate: object, oracle: Counting) -> None:
-    """Refuse what a user's own method cannot mean, by name."""
-    if not isinstance(candidate, Candidate):
-        raise InvalidInput.about(
-            "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
-        )
-    widths = candidate.network.widths
-    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
-        raise InvalidInput.about(
-            "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
-            expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
-        )  # fmt: skip
-
-
-FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
-POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
-FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
-
-
-def raised_by_oracle(error: BaseException) -> bool:
-    """True if an exception came out of a question: an oracle of the user's own class is not our arithmetic."""
-    return any(isinstance(frame.f_locals.get("self"), Oracle) for frame, _ in walk_tb(error.__traceback__))
-
-
-@dataclass(frozen=True)
-class CheckedNetwork:
-    """A whole network with its checks: the candidate of a method, put the right way round."""
-
-    network: ReLUNetwork
-    candidate: Candidate
-    verification: Verification | LabelVerification
-    precision: PrecisionCheck | None = None
-
-    @property
-    def doubt(self) -> Verification | LabelVerification | PrecisionCheck | None:
-        """The first check that did not pass."""
-        checks = (self.verification, self.precision)
-        return next((check for check in checks if check is not None and not check.ok), None)
-
-    @property
-    def is_close(self) -> bool:
-        """True if a network of several hidden layers is in doubt, but off by little: a neuron that hardly matters."""
-        little = 1e-2  # of the output's deviation
-        checked, exact = self.verification, self.candidate.precision is None and self.candidate.asked is None
-        if not isinstance(checked, Verification) or not exact or self.network.depth <= 2:
-            return False
-        return not checked.ok and not checked.undecided and checked.max_error < little
-
-    @property
-    def most_tolerance(self) -> float:
-        """The largest tolerance that decides: methods for few digits have compared lines with the noise before."""
-        few = self.candidate.precision is not None or self.candidate.asked is not None
-        return FEW_DIGITS_TOLERANCE if few else MOST_TOLERANCE
-
-    def beside(self, at_use: AtUse | None) -> CheckedNetwork:
-        """With a comparison at typical inputs, where there is one."""
-        assert isinstance(self.verification, Verification)  # labels are compared in all of space
-        return replace(self, verification=self.verification.beside(at_use))
-
-    def evidence(self) -> dict[str, Any]:
-        """What speaks for the network, and against it."""
-        found: dict[str, Any] = {"limits": self.candidate.limits} if self.candidate.limits else {}
-        found |= {} if self.precision is None else {"precision": self.precision}
-        if isinstance(self.verification, LabelVerification):
-            found["boundary error"] = self.verification.boundary_error
-        return found | {"verification": self.verification, "certificate": self.candidate.certificate}
-
-
-def check_candidate(
-    oracle: Counting,
-    network: ReLUNetwork,
-    candidate: Candidate,
-    noise: Noise,
-    spent: Rows,
-    rng: np.random.Generator,
-    counterexamples: Sequence[HeldOutRows] = (),
-) -> CheckedNetwork:
-    """Target against network, after so many rows; also at rows that spoke against earlier networks.
-
-    `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
-    """
-    one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
-    worth = spent.asked
-    if oracle.explained is not None:  # few rows say much; what so few can miss are narrow ridges of small networks
-        wide = sum(network.widths[1:-1]) > FEW_NEURONS
-        worth = max(worth, FEW_ROWS) if wide else max(worth, FEW_ROWS - 1)
-    if candidate.precision is not None:
-        precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
-        near = float(candidate.precision.near.max())  # as the method for few digits has measured it
-        near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
-        noise, most = Noise(near, noise.relative, candidate.precision.rounding), FEW_DIGITS_TOLERANCE
-    elif candidate.asked is not None:
-        most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
-    explained = oracle.explained is not None and candidate.precision is None and candidate.asked is None
-    if explained and network.depth > 2:
-        by_gradients = examine_by_gradients(
-            oracle, network, rng, noise=noise, held_out=candidate.held_out, counterexamples=counterexamples
-        )
-        return CheckedNetwork(network, candidate, by_gradients)
-    verification = examine(
-        oracle, network, rng,
-        noise=noise,
-        # Rows asked, not sent: a retry must not change the rows.
-        points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
-        at_use=points_at_use(worth) if network.depth <= 2 else deep_points_at_use(worth),
-        on_lines=points_on_lines(worth) if network.depth <= 2 else deep_points_on_lines(worth),
-        per_neuron=0 if network.depth <= 2 else 1,
-        held_out=candidate.held_out,
-        asked=candidate.asked,
-        counterexamples=counterexamples,
-        alone=0 if network.depth <= 2 else int(ALONE_SHARE * worth),
-        far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
-        most_tolerance=most,
-    )  # fmt: skip
-    return CheckedNetwork(network, candidate, verification, precision)
-
-
-ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
-FEW_ROWS = 5000  # below, verification takes more than its share
-
-
-def points_worth(spent: int) -> int:
-    """Random points at each scale that a network is verified at, after so many rows."""
-    points_for_few_rows = 36  # a small network can afford more than its share
-    fewest_points, most_points = 20, 64
-    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
-    if spent < FEW_ROWS:
-        return points_for_few_rows
-    return int(np.clip(verification_share * spent, fewest_points, most_points))
-
-
-def points_at_use(spent: int) -> int:
-    """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
-    fewest_points, most_points = 100, 300  # a small network can afford more than its share
-    share = 2e-2  # of the rows spent
-    if spent < FEW_ROWS:
-        return min(most_points, max(points_worth(spent), spent))  # of a tiny one no more than the search itself took
-    return int(np.clip(share * spent, fewest_points, most_points))
-
-
-def deep_points_at_use(spent: int) -> int:
-    """The same of several hidden layers, whose units may switch on few inputs: more, where these are a small share."""
-    most_points, share = 800, 2e-2  # of the rows spent
-    return int(np.clip(share * spent, POINTS_FOR_DEEP, most_points))
-
-
-def deep_points_on_lines(spent: int) -> int:
-    """Points on lines, where neurons are rarely on, and at extremes, of several hidden layers."""
-    most_points, share = 400, 1e-2  # of the rows spent
-    return max(points_on_lines(spent), int(min(share * spent, most_points)))
-
-
-def points_on_lines(spent: int) -> int:
-    """Points on lines through the scale of use, and where neurons are rarely on."""
-    fewest_points, share = 16, 5e-3  # of the rows spent
-    return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
-
-
-IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
+        return self.run.result(outcome, network, evidence | views)
 
 
 def labels_apart(place: Place, rng: np.random.Generator) -> bool:
@@ -886,28 +628,3 @@ def labels_apart(place: Place, rng: np.random.Generator) -> bool:
             return False
         kinds = (classify_integers(oracle.query, rows, answers, rng) for _ in range(tries))
         return not open_ or any(kind in (None, IntegerKind.LABELS) for kind in kinds)
-
-
-def evidence_of_clipping(
-    oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Of a run that ended so: the range that inputs seem to be clipped to, and the reason; nothing if there is none.
-
-    Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
-    that a run ended in stays what it was.
-    """
-    if health.constant_beyond is None or health.saturated or not oracle.facts.domain.is_space or in_own_units(oracle):
-        return {}
-    ended_in = oracle.ledger.last_stage
-    try:
-        box = clipped_range(oracle, health, rng)
-    except (BudgetExhausted, TargetError):
-        return {}  # it is only a word more
-    finally:
-        oracle.ledger.last_stage = ended_in
-    if box is None:
-        return {}
-    low, high = float(box.low), float(box.high)
-    inside = Remedy("inside-range", "extract", {"domain": (low, high)})  # inside their bounds there is more to find
-    reason = Diagnosis("clipped-inputs", {"low": low, "high": high, "outcome": outcome.slug}, (inside,))
-    return {"clipped": (low, high), "reason": reason}

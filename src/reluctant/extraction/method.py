@@ -11,12 +11,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from enum import Enum, auto
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry.jumps import SearchedLine
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -66,6 +68,11 @@ def lifted(known: PartialNetwork) -> ReLUNetwork:
     return known.lifted() if isinstance(known, FramedNetwork) else known
 
 
+def fitted_top(known: PartialNetwork | None) -> FittedTop | None:
+    """The facts of an output that was fitted on top; None where there is none."""
+    return known.top if isinstance(known, Hybrid) else None
+
+
 def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
     """Raise InvalidInput unless every number of a settings object is above 0, or at least 0 where that is said.
 
@@ -83,11 +90,29 @@ def check_settings(settings: Any, *, may_be_zero: tuple[str, ...] = ()) -> None:
             raise InvalidInput.about(each.name, got=value, expected="at least 0" if zero else "a number above 0")
 
 
+class Shows(Enum):
+    """What a failed stage says of the target, where the choice of the next method depends on it.
+
+    NOTHING: hard luck, as far as the stage can say. BENT_CREASES: creases bend, so there is another hidden layer.
+    OTHER_CREASES: those of some lines do not explain another line, or random inputs. SUBSPACE: those of a line do not
+    explain points beside it, in a few directions. WITNESSES: gradients at some points speak against the known part.
+    WIDE_LAYER: more neurons than inputs.
+    """
+
+    NOTHING = auto()
+    BENT_CREASES = auto()
+    OTHER_CREASES = auto()
+    SUBSPACE = auto()
+    WITNESSES = auto()
+    WIDE_LAYER = auto()
+
+
 class StageFailed(Exception):
     """Hard luck in a stage; another attempt with other random choices may do better.
 
     With an outcome none would: the run ends with it, and the diagnosis says why. certain: the same stage would fail
-    again. raised: type of the exception that the method's own arithmetic ended in, where it was no stage that saw it.
+    again. shows: what it says of the target. raised: type of the exception that the method's own arithmetic ended in,
+    where it was no stage that saw it. lines: searched lines with their creases, for the next method to begin with.
     """
 
     def __init__(
@@ -101,12 +126,15 @@ class StageFailed(Exception):
         outcome: Outcome | None = None,
         diagnosis: Diagnosis | None = None,
         certain: bool = False,
+        shows: Shows = Shows.NOTHING,
         raised: str = "",
+        lines: tuple[SearchedLine, ...] = (),
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.partial = stage, reason, partial
         self.number, self.limit = float(number), float(limit)  # plain, for records in JSON
-        self.outcome, self.diagnosis, self.certain, self.raised = outcome, diagnosis, certain, raised
+        self.outcome, self.diagnosis, self.certain = outcome, diagnosis, certain
+        self.shows, self.raised, self.lines = shows, raised, lines
 
 
 @dataclass(frozen=True)
@@ -179,6 +207,11 @@ class Candidate:
     verification: LabelVerification | Verification | None = None  # of a method that compares by itself
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made
 
+    @property
+    def compared_lines(self) -> bool:
+        """True if its method has compared lines with a noise that it has measured, as those for few digits do."""
+        return self.precision is not None or self.asked is not None
+
 
 class Method(ABC):
     """Mathematics of one attempt; the driver owns attempts, limits and verification.
@@ -186,11 +219,17 @@ class Method(ABC):
     needs_space: it asks far from the origin, so the target has to answer everywhere.
     few_digits: it reads answers of few digits (float32, rounding, noise), which exact methods refuse.
     reads_gradients: it uses gradients where the target answers them; float32 is then enough for it.
+    reads_labels: it uses labels alone, so that values are neither checked nor read through a link.
+    reads_rounded: it fits probabilities of so few decimals that no line can be read.
+    depth_known_from: stage; from there on its layers explain the lines of this run, and only digits can be missing.
     """
 
     needs_space: ClassVar[bool] = False
     few_digits: ClassVar[bool] = False
     reads_gradients: ClassVar[bool] = False
+    reads_labels: ClassVar[bool] = False
+    reads_rounded: ClassVar[bool] = False
+    depth_known_from: ClassVar[str] = ""
 
     @abstractmethod
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:

@@ -1,8 +1,9 @@
 """`RoundedProbabilities`: one hidden layer behind a softmax or sigmoid, from probabilities of a few decimals.
 
 Log-ratios of rounded probabilities change in steps, so no line shows a crease. The probabilities themselves have a
-known noise, the rounding. All weights are fitted to them at random inputs by damped least squares, from a layer that is
-wider than needed: such a fit seldom ends in a wrong place. Neurons that explain less than noise are then left out.
+known noise, the rounding; in float32 too it is the same everywhere, and that of log-ratios is not. All weights are
+fitted to them at random inputs by damped least squares, from a layer that is wider than needed: such a fit seldom ends
+in a wrong place. Neurons that explain less than noise are then left out.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from reluctant.extraction.method import Candidate, Certificate, Keep, Method, St
 from reluctant.extraction.orientation import orient
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.lines import around_lines
 from reluctant.interface.noise import FITTED_DECIMALS, UNIFORM_SD, RawDigits, ask
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -33,6 +35,8 @@ class RoundedProbabilities(Method):
         widths: neurons that a fit starts with; the next width where all starts of one fail.
         starts: random starts of each width.
         steps: most steps of a fit.
+        patience: steps in a row that gain little, after which a fit ends.
+        farthest: largest scale of inputs that a fit looks at.
         answers_each: answers asked for each parameter of the widest fit so far.
         fewest_rows: rows of the first fit, at least.
         fit_error: largest root mean square of a fit, in deviations of the rounding.
@@ -43,10 +47,13 @@ class RoundedProbabilities(Method):
     """
 
     few_digits: ClassVar[bool] = True
+    reads_rounded: ClassVar[bool] = True
 
     widths: tuple[int, ...] = (6, 12, 24, 36)
     starts: int = 3
     steps: int = 120
+    patience: int = 1
+    farthest: float = 2.0
     answers_each: float = 4.0
     fewest_rows: int = 800
     fit_error: float = 1.1
@@ -65,7 +72,7 @@ class RoundedProbabilities(Method):
             number = _count(self.widths[0], oracle)
             raise StageFailed("fit", "too many parameters for a fit", number=number, limit=self.most_parameters)
         unit = _last_digit(oracle, rng)
-        place = _Place(oracle, rng, _scale(oracle, rng, unit))
+        place = _Place(oracle, rng, _scale(oracle, rng, unit, self.farthest))
         data, best = _Answers(np.empty((0, oracle.dim)), np.empty((0, 0)), UNIFORM_SD * unit), np.inf
         for width in widths:
             wanted = int(self.answers_each * _count(width, oracle) / oracle.outputs)
@@ -78,10 +85,16 @@ class RoundedProbabilities(Method):
         raise StageFailed("fit", "no layer of these widths explains the answers", number=best, limit=self.fit_error)
 
     def _fitted(self, start: _Layer, data: _Answers) -> _Fit:
-        slow = 0.998  # of the sum of squares: a step that leaves more is the last
-        good = data.size * 1.01
+        slow = 0.998  # of the sum of squares: a step that leaves more gains little
+        good, in_a_row = data.size * 1.01, 0
+
+        def enough(before: float, after: float) -> bool:
+            nonlocal in_a_row
+            in_a_row = in_a_row + 1 if after > slow * before else 0
+            return after < good or in_a_row >= self.patience
+
         damping = Damping(first=1e-2, least=1e-8, refused=1e-8, singular=1e-6, tries=8, factor=5.0)
-        rules = StepRules(self.steps, damping, enough=lambda before, after: after < good or after > slow * before)
+        rules = StepRules(self.steps, damping, enough=enough)
         return least_squares(_Fit.of(start, data), lambda at: at.linearised(data), rules).state
 
     def _smallest(self, found: _Fit, data: _Answers) -> _Fit:
@@ -120,15 +133,32 @@ def _count(width: int, oracle: Counting) -> int:
 
 
 def _last_digit(oracle: Counting, rng: np.random.Generator) -> float:
-    """The unit of the last decimal of the probabilities. Cost: 12 rows."""
+    """The unit of the last decimal of the probabilities, or one as large as noise in float32. Cost: 12 to 108 rows."""
     rows = 12
     with oracle.stage("look"), raw_answers(oracle) as raw:
         ask(oracle, oracle.facts.domain.sample(rng, rows, oracle.dim))
         digits = RawDigits.last_of(oracle, raw)
-    if digits is None or digits.decimals is None or not digits.may_be_fitted(oracle.outputs):
+    if digits is None or not digits.may_be_fitted(oracle.outputs):
         decimals = 0 if digits is None else digits.decimals or 0
         raise StageFailed("look", "no rounded probabilities of one softmax", number=decimals, limit=FITTED_DECIMALS)
-    return 10.0**-digits.decimals
+    return _noise_in_single(oracle, rng) / UNIFORM_SD if digits.decimals is None else 10.0**-digits.decimals
+
+
+def _noise_in_single(oracle: Counting, rng: np.random.Generator) -> float:
+    """Noise of probabilities in float32, from what short lines of log-ratios leave. Cost: 96 rows."""
+    lines, points, spacing = 12, 8, 1e-3  # so far apart roundings are independent, and few creases lie between
+    place_to_place = 2.0  # roundings inside the network differ so much from input to input
+    centres, t = oracle.facts.domain.interior(rng, lines, oracle.dim), spacing * np.arange(points)
+    moves = rng.standard_normal((lines, 1, oracle.dim)) * t[:, None]
+    with oracle.stage("noise", expected=lines * points):
+        values = oracle.answer((centres[:, None] + moves).reshape(-1, oracle.dim)).reshape(lines, points, -1)
+    readable = np.isfinite(values).all(axis=(1, 2))
+    if not readable.any():
+        raise StageFailed("noise", "answers are certain at most inputs", number=0.0, limit=1.0)
+    left = around_lines(np.broadcast_to(t, (int(readable.sum()), points)), values[readable])
+    p = _values(values[readable].mean(axis=1))
+    sd = np.sqrt((left**2).sum(axis=1) / (points - 2)) * p * (1 - p)
+    return float(place_to_place * np.median(sd))
 
 
 def _probabilities(oracle: Counting, rows: FloatArray) -> FloatArray:
@@ -139,9 +169,10 @@ def _probabilities(oracle: Counting, rows: FloatArray) -> FloatArray:
     return p if p.shape[1] == oracle.outputs else p[:, 1:]
 
 
-def _scale(oracle: Counting, rng: np.random.Generator, unit: float) -> float:
-    """The largest scale at which most answers are not certain."""
-    scales, rows, certain = (2.0, 1.0, 0.5, 0.25), 64, max(1e-2, 10 * unit)  # nearer to 0 or 1 a fit sees no slope
+def _scale(oracle: Counting, rng: np.random.Generator, unit: float, farthest: float) -> float:
+    """The largest scale, up to the farthest, at which most answers are not certain."""
+    rows, certain = 64, max(1e-2, 10 * unit)  # nearer to 0 or 1 a fit sees no slope
+    scales = [farthest * 0.5**k for k in range(4)]
     if not oracle.facts.domain.is_space:
         return 1.0
     drawn = oracle.facts.domain.sample(rng, rows, oracle.dim)

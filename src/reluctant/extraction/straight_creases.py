@@ -50,6 +50,19 @@ class LineInPlane:
         """Indices of the creases that are sure or likely; if `generous`, also of those that are possible."""
         return np.flatnonzero(self.sure | self.likely | (self.possible & generous))
 
+    @property
+    def followed(self) -> BoolArray:
+        """Which creases (c,) have slopes measured on both sides."""
+        measured: BoolArray = np.asarray(np.isfinite(self.slope).all(axis=(1, 2)))
+        return np.asarray(measured[1:] & measured[:-1])
+
+    def sides(self, creases: IntArray) -> FloatArray:
+        """On which side of these creases, 1 or -1 along the line, answers change; 0 if on both."""
+        still = 1e-9  # of the largest slope
+        along = np.abs(self.slope[:, :, 0]).max(axis=1)
+        changing = along > still * along.max(initial=0)
+        return np.sign(changing[creases + 1].astype(float) - changing[creases])
+
 
 def look_along(
     ask: Ask,
@@ -60,17 +73,19 @@ def look_along(
     rng: np.random.Generator,
     *,
     most: int | None = None,
+    most_rows: int | None = None,
 ) -> LineInPlane:
     """Scan the first axis of a plane; positions `known` belong to hyperplanes that have been found before.
 
-    Cost: about five rows a crease, and 11 for each that is not known, or for as many of them as `most` says.
+    Cost: about five rows a crease, `most_rows` at most, and 11 for each that is not known, or for as many of them as
+    `most` says.
     """
 
     def ask_plane(y: FloatArray) -> FloatArray:
         return ask(plane.points(y))
 
     axis = replace(lines, origins=np.zeros((1, 2)), directions=np.eye(2)[:1])
-    scan = scan_lines(ask_plane, axis, noise, rng)
+    scan = scan_lines(ask_plane, axis, noise, rng, most=most_rows)
     t = scan.creases.t
     ends = piece_ends(t, lines.scale) if len(t) else lines.scale * np.array([-0.5, 0.5])
     middle, length = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
@@ -199,6 +214,16 @@ class CreaseKinds:
         """True if so few bend that it may be one layer with creases close to each other."""
         mostly_straight = 0.9  # straight creases of all: the others may be pairs too close to each other
         return self.creases > 0 and self.straight >= mostly_straight * self.creases
+
+    @property
+    def may_be_deeper(self) -> bool:
+        """True if some bend, or there are none, on a line of pieces that exact methods can work with."""
+        return not self.hopeless and not self.one_layer
+
+    @property
+    def may_be_one_layer(self) -> bool:
+        """True if few bend or none, on a line of pieces that exact methods can work with."""
+        return not self.hopeless and self.mostly_straight
 
     def __str__(self) -> str:
         slug = "line-unresolved" if self.hopeless else "creases-followed"

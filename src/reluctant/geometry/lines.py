@@ -412,6 +412,13 @@ def orthogonal_moves(basis: FloatArray, n: int, length: float, rng: np.random.Ge
     return moves
 
 
+def around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
+    """What straight lines through (n, points) leave of the values (n, points, m)."""
+    t = (t - t.mean(axis=1, keepdims=True))[:, :, None]
+    f = f - f.mean(axis=1, keepdims=True)
+    return np.asarray(f - t * (t * f).sum(axis=1, keepdims=True) / (t**2).sum(axis=1, keepdims=True))
+
+
 def piece_ends(t: FloatArray, scale: float) -> FloatArray:
     """Ends (n + 2,) of the pieces between creases at t (n,), in order; the outermost pieces are cut off."""
     outermost = 2.0  # how far beyond the outermost crease a piece goes, in its distance or the scale

@@ -55,7 +55,10 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
             no_number and found.top_k is not None,
             lambda: Diagnosis("missing-is-nan", likeness_fields(found), (READ_MISSING,)),
         ),
-        (in_steps and found.answers is Kind.LABELS, lambda: _labels(found)),
+        (
+            in_steps and found.answers is Kind.LABELS,
+            lambda: Diagnosis(labels_slug(found), remedies=(TRAIN, SPAN_FROM_LABELS)),
+        ),
         (in_steps and found.step_function, lambda: Diagnosis(steps_slug(found), remedies=what_is_left(found))),
         ((no_number or noisy) and raw is not None and raw.too_coarse, lambda: unreadable_values(found)),
         (no_number and raw is not None, lambda: _certain(found)),
@@ -64,9 +67,9 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     return next((diagnosis() for applies, diagnosis in table if applies), refusal.diagnosis)
 
 
-def _labels(found: Interface) -> Diagnosis:
-    slug = "labels-or-numbers" if found.integers is IntegerKind.UNDECIDED else "answers-are-labels"
-    return Diagnosis(slug, remedies=(TRAIN, SPAN_FROM_LABELS))
+def labels_slug(found: Interface) -> str:
+    """Of labels: whether they may be numbers."""
+    return "labels-or-numbers" if found.integers is IntegerKind.UNDECIDED else "answers-are-labels"
 
 
 def steps_slug(found: Interface) -> str:

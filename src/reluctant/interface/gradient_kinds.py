@@ -72,7 +72,7 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
     """
     if oracle.explained is None:
         return oracle, None
-    facts, reading = oracle.facts, None
+    reading = None
     with oracle.stage("gradients"):
         for scale in SCALES:
             try:
@@ -82,7 +82,7 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
                 continue
     if reading is not None and reading.kind is GradientKind.GRADIENT:
         return oracle, reading
-    return Counting(Unexplained(oracle.inner), oracle.ledger, facts.domain, facts.samples), reading
+    return oracle.around(Unexplained(oracle.inner)), reading
 
 
 def read_gradients(oracle: Counting, rng: np.random.Generator, scale: float = 1.0) -> GradientReading:
@@ -183,15 +183,11 @@ def _by_slopes(given: FloatArray, slopes: FloatArray, *, fresh: bool) -> Gradien
     def alike(one: FloatArray, other: FloatArray) -> bool:
         return bool(np.median(np.abs(one - other)) <= SAME * size)
 
-    cosine = _cosine(given, slopes)
+    sizes = np.linalg.norm(given, axis=2) * np.linalg.norm(slopes, axis=2)
+    cosine = np.divide((given * slopes).sum(axis=2), sizes, out=np.zeros_like(sizes), where=sizes > 0)
     tests: tuple[tuple[bool, Callable[[], bool], GradientKind], ...] = (
         (not fresh, lambda: bool((given >= 0).all()) and alike(given, np.abs(slopes)), GradientKind.ABSOLUTE),
         (not fresh, lambda: bool((cosine > 1 - SAME**2).all()) and not alike(given, slopes), GradientKind.SCALED),
         (True, lambda: float(np.mean(cosine)) > LIKE, GradientKind.NOISY if fresh else GradientKind.SMOOTHED),
     )
     return next((kind for may, holds, kind in tests if may and holds()), GradientKind.OTHER)
-
-
-def _cosine(one: FloatArray, other: FloatArray) -> FloatArray:
-    sizes = np.linalg.norm(one, axis=2) * np.linalg.norm(other, axis=2)
-    return np.divide((one * other).sum(axis=2), sizes, out=np.zeros_like(sizes), where=sizes > 0)

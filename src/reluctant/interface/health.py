@@ -21,7 +21,7 @@ from reluctant.interface.kinds import (
     IntegerKind,
     Likeness,
     Shape,
-    Steps,
+    StepKind,
     TopK,
     all_integers,
     are_integers,
@@ -52,7 +52,6 @@ from reluctant.interface.noise import (
     noise_model,
     read_noise,
 )
-from reluctant.interface.prospects import extraction_prospects
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Facts, Kind
@@ -169,6 +168,8 @@ class Interface:
     @property
     def prospects(self) -> tuple[Diagnosis, ...]:
         """What `extract` would do; nothing where `diagnosis` says why it refuses the target."""
+        from reluctant.interface.reach import extraction_prospects  # which looks at the target by this class
+
         return () if self.facts is None else extraction_prospects(self, self.facts)
 
     def __str__(self) -> str:
@@ -323,23 +324,24 @@ def _ask_far(
 
 def _summarise(
     near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
-    integers: IntegerKind | None, steps: Steps | None, bent: bool, queries: int, lost: FloatArray | None,
+    integers: IntegerKind | None, steps: StepKind | None, bent: bool, queries: int, lost: FloatArray | None,
 ) -> Interface:  # fmt: skip
     scores = integers is IntegerKind.SCORES
-    near_noise, far_noise = _near_reading(near, raw, scores), _far_reading(far)
-    shape, off = (
-        _shape(near, near_noise, raw, steps is not None, bent, lost),
-        NOISE_FACTOR * near_noise.sd if near_noise else 0.0,
-    )
+    lines = far.get(NOISE_SCALE)
+    near_noise = _near_reading(near, raw, scores)
+    far_noise = read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
+    shape = _shape(near, near_noise, raw, steps is not None, bent, lost)
+    off = NOISE_FACTOR * near_noise.sd if near_noise else 0.0
     off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
     sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
     like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
     shape = _read_shape(shape, like.answers, scores)
     decimals = 0 if scores else None if steps is not None else find_decimals(near.answers)
+    difference = repeated[near.sound] - near.at_centres[near.sound]
     return Interface(
         shape=shape,
         deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
-        fresh_noise=_fresh_noise(near, repeated),
+        fresh_noise=float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan"),
         noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
         readings=tuple(reading for reading in (near_noise, far_noise) if reading),
         spread=_spread(near.finite_answers),
@@ -352,7 +354,7 @@ def _summarise(
         raw=raw,
         integers=integers,
         step_function=shape is Shape.PIECEWISE_CONSTANT and steps is not None,
-        trees=shape is Shape.PIECEWISE_CONSTANT and steps is Steps.SPLITS,
+        trees=shape is Shape.PIECEWISE_CONSTANT and steps is StepKind.SPLITS,
         **vars(like),
     )
 
@@ -434,22 +436,12 @@ def _spread(finite: FloatArray) -> float:
         return float(finite.std(axis=0).max()) if len(finite) else float("nan")
 
 
-def _fresh_noise(near: ShortLines, repeated: FloatArray) -> float:
-    difference = repeated[near.sound] - near.at_centres[near.sound]
-    return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
-
-
 def _near_reading(near: ShortLines, raw: RawDigits | None, scores: bool) -> NoiseReading | None:
     if not near.sound.any():
         return None
     reading = read_noise(near, 1.0)
     rounding = max(digits_noise(near.answers), 0.0 if raw is None else raw.noise, UNIFORM_SD if scores else 0.0)
     return replace(reading, sd=max(reading.sd, rounding))
-
-
-def _far_reading(far: dict[float, ShortLines]) -> NoiseReading | None:
-    lines = far.get(NOISE_SCALE)
-    return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
 
 
 ALL_DIGITS = 1e-10  # noise of the spread: with less, short steps show every curve

@@ -184,7 +184,12 @@ def class_columns(
     if len(whole) == oracle.outputs:
         return _labels_beside_scores(found) if oracle.outputs == PAIR and total is None else ()
     if total is not None:
-        return _beside_probabilities(found, whole, lines[0].finite_answers / total, total)
+        near = lines[0].finite_answers / total
+        zero = [k for k in whole if not near[:, k].any()]
+        found = found.with_more() if len(zero) == 1 else found
+        added = found.classes([k for k in whole if _is_added(found.answers / total, k)])
+        unused = len(zero) == 1 and not found.answers[:, zero].any() and _are_complete(near, zero[0])
+        return added or (tuple(zero) if unused else ())
     few = any(np.unique(found.answers[:, k]).size < FEWEST_LEVELS for k in whole)
     return (found.with_more() if few else found).classes(whole)
 
@@ -235,20 +240,6 @@ def _labels_beside_scores(found: _ColumnProbe) -> tuple[int, ...]:
     return (kinds.index(IntegerKind.LABELS),) if {*kinds} == {IntegerKind.LABELS, IntegerKind.SCORES} else ()
 
 
-def _beside_probabilities(
-    found: _ColumnProbe, whole: Sequence[int], near: FloatArray, total: float
-) -> tuple[int, ...]:  # fmt: skip
-    """Of answers that look like probabilities (n, m): class 0 adds nothing to them, and others are rare.
-
-    One output that is always 0 may be the number of a class; several are probabilities for which digits are wanting.
-    """
-    zero = [k for k in whole if not near[:, k].any()]
-    found = found.with_more() if len(zero) == 1 else found
-    added = found.classes([k for k in whole if _is_added(found.answers / total, k)])
-    unused = len(zero) == 1 and not found.answers[:, zero].any() and _are_complete(near, zero[0])
-    return added or (tuple(zero) if unused else ())
-
-
 def _is_added(p: FloatArray, k: int) -> bool:
     """True if the others come closer to one without this output, wherever it is not 0: it is no probability of them."""
     others, rest = p[p[:, k] != 0], np.delete(p[p[:, k] != 0], k, axis=1)
@@ -270,14 +261,14 @@ STAYS = 0.5  # of a change, at least; one that is not sudden falls a thousandfol
 COARSEST_GRID = 6  # decimals: levels that need more are no rounded numbers, as few as they may be
 
 
-class Steps(StrEnum):
+class StepKind(StrEnum):
     """What answers that stay on levels are the answers of."""
 
     SPLITS = "splits"  # of trees: each depends on one input, and far out there are none
     OTHERS = "others"
 
 
-def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Steps | None:
+def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> StepKind | None:
     """Steps between levels around the centres; None where a slope, rounding or labels explain the answers.
 
     Levels that no rounding makes are steps if answers jump between them. A forest of a hundred trees answers in
@@ -300,7 +291,7 @@ def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> Step
         return None
     if ways is None or not (on_levels or of_splits):
         return None
-    return Steps.SPLITS if of_splits and ends else Steps.OTHERS
+    return StepKind.SPLITS if of_splits and ends else StepKind.OTHERS
 
 
 def _are_flat(lines: ShortLines) -> bool:
@@ -473,36 +464,8 @@ DEVIATIONS = 3.0  # of noise, which nearly all answers are within
 CERTAIN = 1e-9  # a probability that far from 0 or 1 is one of a class that is certain
 
 
-def are_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    """True of answers with this noise, near and at far scales, if sigmoids explain them and nothing else does as well.
-
-    That they are 0 or 1 far out does not tell: values that are clipped there are so too.
-    """
-    return _between_0_and_1(near, far, sd) and _straightness(near, sd).of_sigmoids
-
-
-def are_surely_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    """True if digits tell sigmoids from other curves of that form too, such as that of the error function."""
-    return _between_0_and_1(near, far, sd) and _straightness(near, sd).surely_of_sigmoids
-
-
-def may_be_sigmoids(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    """True of answers that are 0 or 1 far out and not nearby, if digits do not show how they get there."""
-    there = (
-        _between_0_and_1(near, far, sd) and saturated(far, sd) and _decided(near.finite_answers, sd) < 1 - NEARLY_ALL
-    )
-    found = _straightness(near, sd)
-    return there and found.as_answered < FEWEST_STRETCHES and not found.curved_odds
-
-
-def curved_as_odds(near: ShortLines, sd: float) -> bool:
-    """True of answers between 0 and 1 with this noise if no sigmoid explains how they bend."""
-    return bool(near.sound.any()) and _straightness(near, sd).curved_odds
-
-
 def _between_0_and_1(near: ShortLines, far: Mapping[float, ShortLines], sd: float) -> bool:
-    everywhere = [lines.finite_answers for lines in (near, *far.values())]
-    return bool(near.sound.any()) and all(in_unit(answers, NOISE_FACTOR * sd) for answers in everywhere)
+    return all(in_unit(lines.finite_answers, NOISE_FACTOR * sd) for lines in (near, *far.values()))
 
 
 def saturated(far: Mapping[float, ShortLines], sd: float) -> bool:
@@ -534,13 +497,13 @@ class _Straightness(NamedTuple):
 
     @property
     def of_sigmoids(self) -> bool:
-        """True if only sigmoids explain it."""
+        """True if only sigmoids explain it. That answers are 0 or 1 far out does not tell: clipped values are too."""
         as_odds = self.as_log_odds >= FEWEST_STRETCHES and self.as_log_odds > CLEARLY * self.as_answered
         return as_odds and not self.curved_odds
 
     @property
     def surely_of_sigmoids(self) -> bool:
-        """True if no similar curve does."""
+        """True if no similar curve does, such as that of the error function."""
         return self.of_sigmoids and self.clearly >= FEWEST_STRETCHES and self.clearly > CLEARLY * self.not_so
 
     @property
@@ -602,7 +565,9 @@ def find_top_k(values: FloatArray, noise: float = 0.0, *, no_values: bool = Fals
         return None
     count, left = (p != 0).sum(axis=1), 1 - p.sum(axis=1)
     top_k = TopK(int(count.max()), p.shape[1])
-    off = top_k.largest * max(_rounding(p), noise)
+    decimals = find_decimals(p)
+    digits = 0.0 if decimals is None else 10.0**-decimals
+    off = top_k.largest * max(digits, ROUNDINGS * float(unit_roundoff(narrowest_format(p))), noise)
     mean_missing = left / max(top_k.classes - top_k.largest, 1)
     largest_few = (
         (count == top_k.largest) & (left >= -off) & (np.where(p != 0, p, 1.0).min(axis=1) >= mean_missing - off)
@@ -613,13 +578,6 @@ def find_top_k(values: FloatArray, noise: float = 0.0, *, no_values: bool = Fals
     if not np.all(largest_few | (np.abs(left) <= off)):
         return None
     return top_k if np.unique(left[left > off]).size >= FEWEST_VALUES else None
-
-
-def _rounding(p: FloatArray) -> float:
-    """The most that each may be off by, rounded or cut off."""
-    decimals = find_decimals(p)
-    digits = 0.0 if decimals is None else 10.0**-decimals
-    return max(digits, ROUNDINGS * float(unit_roundoff(narrowest_format(p))))
 
 
 Far = Mapping[float, ShortLines]
@@ -656,7 +614,9 @@ class Likeness:
             return plain
         if sd is not None and _about_zero(near, far, off):
             halves = {scale: lines.divided(*TO_HALVES) for scale, lines in far.items()}
-            tanh = are_surely_sigmoids(near.divided(*TO_HALVES), halves, sd / 2)
+            close = near.divided(*TO_HALVES)
+            unit = bool(near.sound.any()) and _between_0_and_1(close, halves, sd / 2)
+            tanh = unit and _straightness(close, sd / 2).surely_of_sigmoids
             return replace(plain, tanh=True, saturated=saturated(halves, sd / 2)) if tanh else plain
         if not _up_to_a_hundred(near, far, off):
             return plain
@@ -672,15 +632,19 @@ class Likeness:
         top_k = None if linked else find_top_k(_everywhere(near, far), off, no_values=no_values)
         known = None if top_k is None else Kind.PROBABILITIES
         one_hot = is_one_hot(near.answers)
+        answers = Kind.LABELS if one_hot else known or answer_kind(near.answers, off)
+        shown, unit = None if one_hot else top_k, in_unit(near.finite_answers, off)
+        if sd is None or not near.sound.any():
+            return cls(answers, unit, False, False, False, sd is not None and saturated(far, sd), shown)
+        bends, ends = _straightness(near, sd), saturated(far, sd)
+        may_be = not linked and _between_0_and_1(near, far, sd)
+        # They are 0 or 1 far out and not nearby, and digits do not show how they get there.
+        hidden = ends and _decided(near.finite_answers, sd) < 1 - NEARLY_ALL and bends.as_answered < FEWEST_STRETCHES
         return cls(
-            answers=Kind.LABELS if one_hot else known or answer_kind(near.answers, off),
-            unit=in_unit(near.finite_answers, off),
-            sigmoids=sd is not None and not linked and are_sigmoids(near, far, sd),
-            like_sigmoids=sd is not None and not linked and may_be_sigmoids(near, far, sd),
-            curved_odds=sd is not None and curved_as_odds(near, sd),
-            saturated=sd is not None and saturated(far, sd),
-            top_k=None if one_hot else top_k,
-        )
+            answers, unit, sigmoids=may_be and bends.of_sigmoids,
+            like_sigmoids=may_be and hidden and not bends.curved_odds, curved_odds=bends.curved_odds, saturated=ends,
+            top_k=shown,
+        )  # fmt: skip
 
     def _unless(self, no_labels: bool) -> Self:
         """The same, or values where it is known that they are no labels."""

@@ -17,8 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.domains import Domain
-from reluctant.errors import LinkMismatch
+from reluctant.errors import LinkMismatch, words
 from reluctant.messages.diagnosis import rounded_to
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
 from reluctant.oracles.base import Kind, Oracle, as_answers, check_rows
@@ -67,7 +66,11 @@ class ShortLines:
 
         Cost: 1 + 2·steps rows a line, and 2 for each finer step. NaN and inf are let through.
         """
-        directions = _directions(rng, centres, oracle.facts.domain)
+        vectors = rng.standard_normal(centres.shape)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        room = np.minimum(centres - oracle.facts.domain.low, oracle.facts.domain.high - centres)
+        reach = np.min(room / np.abs(vectors), axis=1)
+        directions = np.asarray(vectors * np.minimum(np.linalg.norm(centres, axis=1), reach)[:, None])
         lines = cls(centres, ask(oracle, centres), *_both_ways(oracle, centres, directions, steps), steps, directions)
         for step in finer:
             if not (lines.sound.any() and lines.still_falling):
@@ -156,15 +159,6 @@ def _both_ways(
     answers = ask(oracle, np.concatenate([centres + offsets, centres - offsets]))
     ahead, behind = answers.reshape(2, len(steps), len(centres), -1)
     return ahead, behind
-
-
-def _directions(rng: np.random.Generator, centres: FloatArray, domain: Domain) -> FloatArray:
-    """One random direction per centre, as long as the centre, or as the room around it if that is less."""
-    directions = rng.standard_normal(centres.shape)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    room = np.minimum(centres - domain.low, domain.high - centres)
-    reach = np.min(room / np.abs(directions), axis=1)
-    return np.asarray(directions * np.minimum(np.linalg.norm(centres, axis=1), reach)[:, None])
 
 
 Ask = Callable[[FloatArray], FloatArray]
@@ -341,6 +335,12 @@ def answer_kind(values: FloatArray, noise: float = 0.0) -> Kind:
     return Kind.VALUES
 
 
+def are_log_probabilities(values: FloatArray) -> bool:
+    """True of several outputs whose exponentials add up to one."""
+    with np.errstate(over="ignore"):
+        return values.shape[1] > 1 and answer_kind(np.exp(values)) is Kind.PROBABILITIES
+
+
 def add_up_to_one(p: FloatArray, noise: float = 0.0) -> bool:
     """True of every row (n, m), but for rounding and noise."""
     decimals, outputs = find_decimals(p), p.shape[1]
@@ -378,10 +378,11 @@ def is_one_hot(values: FloatArray) -> bool:
 # With fewer the values behind a link change in steps that methods see; with so many a few networks are recovered.
 ENOUGH_DECIMALS = 7
 FITTED_DECIMALS = 3  # a fit of one hidden layer to probabilities needs no more
-LABELS = "The target answers labels, which no link can read: leave the link out (link='identity')."
-ALWAYS_CERTAIN = (
+LABELS = words("The target answers labels, which no link can read: leave the link out ({link}).", link="identity")
+ALWAYS_CERTAIN = words(
     "They are the same at all of them, as one label is, or an answer without a digit left, and no link can read "
-    "that: leave the link out (link='identity'), or ask where answers are not certain (domain=)."
+    "that: leave the link out ({link}), or ask where answers are not certain ({domain}).",
+    link="identity",
 )
 HALF_THE_DIGITS = float(np.sqrt(unit_roundoff(np.float64)))  # of 1: nearer to it than this more of them are lost
 UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
@@ -423,7 +424,8 @@ class RawDigits:
     def may_be_fitted(self, outputs: int) -> bool:
         """True if so many values, of one hidden layer, may be fitted to the probabilities themselves."""
         one = self.link == "softmax" or (self.link == "sigmoid" and outputs == 1)
-        return one and self.decimals is not None and self.decimals >= FITTED_DECIMALS
+        enough = self.number_format == "float32" if self.decimals is None else self.decimals >= FITTED_DECIMALS
+        return one and enough
 
     @property
     def digits_text(self) -> str:
@@ -494,6 +496,5 @@ def refuse_labels(oracle: Oracle) -> None:
     behind, p = RawDigits.last_of(oracle), last_raw_answers(oracle)
     if behind is not None and p is not None and behind.certain:
         raise LinkMismatch(
-            f"link: got nothing but {behind.ends('and')}, also at inputs close to the origin, expected {behind.noun}. "
-            + (LABELS if np.ptp(p, axis=0).any() else ALWAYS_CERTAIN)
-        )
+            f"link: got nothing but {behind.ends('and')}, also at inputs close to the origin, expected {behind.noun}."
+        ).advised(LABELS if np.ptp(p, axis=0).any() else ALWAYS_CERTAIN)

@@ -1,4 +1,4 @@
-"""How a target can be read: where it answers, where it does not saturate, where it clips, and through which link.
+"""How a target can be read: where it answers, saturates and clips, through which link, and by which methods.
 
 An interface that checks the range of its inputs gives NaN, an error or a refusal beyond it. Boxes are tried from the
 smallest, so that at most one question of each kind goes unanswered: a served model repeats those, and waits.
@@ -12,6 +12,8 @@ not enough such lines.
 
 A verb checks the answers as they are. Where nobody gave a link and only one explains them, the verb goes on with the
 values behind it. Straight pieces behind a link, where the answers are curved, prove it.
+
+Prospects cost no question: which methods the digits, the noise and the range of an interface allow.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ from typing import Any
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.errors import TargetError
+from reluctant.errors import BudgetExhausted, TargetError
+from reluctant.interface.diagnoses import FAR_ENOUGH, NOISIEST_READ, digits_limit, unreadable_values, what_is_left
 from reluctant.interface.health import Interface, examine
-from reluctant.interface.kinds import NOISE_FACTOR
-from reluctant.interface.noise import answer_kind, ask
-from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import Kind
+from reluctant.interface.kinds import NOISE_FACTOR, IntegerKind, Shape
+from reluctant.interface.noise import are_log_probabilities, ask
+from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages.catalogue import FLOAT64
+from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
+from reluctant.oracles.base import Facts, Kind
+from reluctant.oracles.input_units import in_own_units
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import AnswerLink, Linked, PlainProbabilities, ProbabilityFormat, lost_digits
 from reluctant.results import Outcome
@@ -189,6 +195,44 @@ def clipped_range(oracle: Counting, health: Interface, rng: np.random.Generator)
     return Domain(_rounded_inward(low, known, inward=1.0), _rounded_inward(high, known, inward=-1.0))
 
 
+@dataclass(frozen=True)
+class ClippedInputs:
+    """The range that inputs seem to be clipped to, and what to do about a run that ended so for it."""
+
+    low: float
+    high: float
+    reason: Diagnosis
+
+    def evidence(self) -> dict[str, Any]:
+        """For the result."""
+        return {"clipped": (self.low, self.high), "reason": self.reason}
+
+
+def clipped_inputs(
+    oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
+) -> ClippedInputs | None:
+    """Of a run that ended so: the range that inputs seem to be clipped to; None if there is none.
+
+    Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
+    that a run ended in stays what it was.
+    """
+    if health.constant_beyond is None or health.saturated or not oracle.facts.domain.is_space or in_own_units(oracle):
+        return None
+    ended_in = oracle.ledger.last_stage
+    try:
+        box = clipped_range(oracle, health, rng)
+    except (BudgetExhausted, TargetError):
+        return None  # it is only a word more
+    finally:
+        oracle.ledger.last_stage = ended_in
+    if box is None:
+        return None
+    low, high = float(box.low), float(box.high)
+    inside = Remedy("inside-range", "extract", {"domain": (low, high)})  # inside their bounds there is more to find
+    fields = {"low": low, "high": high, "outcome": outcome.slug}
+    return ClippedInputs(low, high, Diagnosis("clipped-inputs", fields, (inside,)))
+
+
 def _rounded_inward(bound: float, known: float, inward: float) -> float:
     """A bound in as many digits as are known; one that moves by more than that moves inward."""
     unit = 10.0 ** np.ceil(np.log10(known))
@@ -281,7 +325,7 @@ def find_link(
         return None
     writing = probability_format(served)
     plain = oracle.inner if writing is None else PlainProbabilities(oracle.inner, writing)
-    read = Counting(Linked(plain, link), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
+    read = oracle.around(Linked(plain, link))
     try:
         behind = examine(read, rng, lines)
     except TargetError:
@@ -300,20 +344,13 @@ def likely_link(oracle: Counting, served: Interface, rng: np.random.Generator) -
         return "softmax"
     if served.tanh:
         return "tanh" if served.deterministic else None
-    if served.refusal is Outcome.NOT_PIECEWISE_LINEAR and _are_log_probabilities(oracle, rng):
-        return "log-softmax"
-    known = oracle.facts.kind is Kind.PROBABILITIES
-    curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR and served.may_be_sigmoids
-    return "sigmoid" if (known or curved) and served.deterministic else None
-
-
-def _are_log_probabilities(oracle: Counting, rng: np.random.Generator) -> bool:
-    """True if the exponentials of curved answers add up to one. Cost: none for one output."""
-    if oracle.outputs == 1:
-        return False
-    answers = ask(oracle, oracle.facts.domain.sample(rng, FEW_ROWS, oracle.dim))
-    with np.errstate(over="ignore"):
-        return answer_kind(np.exp(answers)) is Kind.PROBABILITIES
+    curved = served.refusal is Outcome.NOT_PIECEWISE_LINEAR
+    if curved and oracle.outputs > 1:
+        few = ask(oracle, oracle.facts.domain.sample(rng, FEW_ROWS, oracle.dim))
+        if are_log_probabilities(few):
+            return "log-softmax"
+    sigmoids = oracle.facts.kind is Kind.PROBABILITIES or (curved and served.may_be_sigmoids)
+    return "sigmoid" if sigmoids and served.deterministic else None
 
 
 def probability_format(served: Interface) -> ProbabilityFormat | None:
@@ -321,3 +358,114 @@ def probability_format(served: Interface) -> ProbabilityFormat | None:
     hidden = served.top_k is not None and served.refusal is Outcome.NON_FINITE
     number_format = served.number_format if served.decimals is None else None
     return ProbabilityFormat(served.percent, number_format, hidden) if served.percent or hidden else None
+
+
+# ---- what `extract` would do
+
+
+VERIFIABLE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+WOULD_REFUSE = Diagnosis("would-refuse")
+
+
+def answers_labels(health: Interface) -> bool:
+    """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
+    clear = health.answers is Kind.LABELS and health.integers in (None, IntegerKind.LABELS)
+    return clear and health.shape is Shape.PIECEWISE_CONSTANT
+
+
+def exact_refusal(health: Interface) -> Outcome | None:
+    """The outcome that exact extraction would end with at once, or None."""
+    if health.refusal is not None:
+        return health.refusal
+    verifiable = DOUBLE.deviations * health.noise.at(health.spread) <= VERIFIABLE * health.spread
+    if health.number_format != "float64" or not verifiable:
+        return Outcome.LOW_PRECISION
+    if health.largest_scale is not None and health.largest_scale < FAR_ENOUGH:
+        return Outcome.OUT_OF_REACH
+    return None
+
+
+def has_noticeable_noise(health: Interface) -> bool:
+    """True if there is noise that exact methods can work with, but are not made for."""
+    noticed_noise = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
+    noise = DOUBLE.deviations * health.noise.at(health.spread)
+    return exact_refusal(health) is None and noise > noticed_noise * health.spread
+
+
+def answered_far_out(health: Interface) -> bool:
+    """True if the target gave finite answers far from the origin."""
+    return health.largest_scale is not None and health.largest_scale >= FAR_ENOUGH
+
+
+def saturates(health: Interface, facts: Facts) -> bool:
+    """True if probabilities are what keeps a method from looking far out, and it could do with less."""
+    refusal = exact_refusal(health)
+    near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+    may = near or (refusal is Outcome.LOW_PRECISION and not answered_far_out(health))
+    return may and facts.saturates and facts.domain.is_space
+
+
+def few_digits_are_enough(health: Interface, facts: Facts) -> bool:
+    """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
+    if health.number_format == "float16":
+        return False
+    if facts.domain.is_space:
+        return answered_far_out(health)
+    return facts.domain.is_box and enough_inside_bounds(health)
+
+
+def enough_inside_bounds(health: Interface) -> bool:
+    """True if the method for few digits could read lines inside bounds."""
+    return health.noise.at(health.spread) <= NOISIEST_READ * health.spread
+
+
+def in_few_bits(health: Interface) -> bool:
+    """True if probabilities behind a link have no more digits than a number format below float64 holds."""
+    return health.raw is not None and health.raw.number_format != "float64"
+
+
+def shows_too_little(outcome: Outcome, health: Interface) -> bool:
+    """True if a box shows nothing for its place: next to certainty probabilities with all their digits lose them."""
+    if health.raw is None or health.raw.decimals is not None or not health.deterministic:
+        return False
+    nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
+    return nothing and not in_few_bits(health)
+
+
+def extraction_prospects(health: Interface, facts: Facts) -> tuple[Diagnosis, ...]:
+    """What `extract` would do; nothing where the diagnosis of the interface says why it refuses the target."""
+    refusal = exact_refusal(health)
+    if health.raw is not None and health.raw.too_coarse:
+        fitted = health.raw.may_be_fitted(facts.outputs)
+        return (Diagnosis("fits-probabilities") if fitted else WOULD_REFUSE,)  # the interface says why
+    noisy = health.raw is not None and not health.deterministic and health.refusal is None
+    if saturates(health, facts) or noisy:  # noise far out leaves some probabilities that are not 0 or 1
+        assert health.raw is not None
+        if health.raw.certain:
+            return ()
+        if health.noise.absolute > NOISIEST_READ * health.spread:
+            return (WOULD_REFUSE, too_few_digits(health, tried=False))
+        return (Diagnosis("inside-a-box", remedies=_more_digits(health)),)
+    if answers_labels(health):
+        return (Diagnosis("from-labels"),)
+    if health.refusal is not None:
+        return ()
+    if refusal is None:
+        return (Diagnosis("exact-weights"),)
+    if refusal is not Outcome.LOW_PRECISION:
+        return (WOULD_REFUSE, refusal.diagnosis)
+    if few_digits_are_enough(health, facts):
+        return (Diagnosis("with-few-digits", remedies=_more_digits(health)),)
+    return (WOULD_REFUSE, too_few_digits(health, tried=False))
+
+
+def _more_digits(health: Interface) -> tuple[Remedy, ...]:
+    return (FLOAT64,) if health.more_digits else ()
+
+
+def too_few_digits(health: Interface, *, tried: bool) -> Diagnosis:
+    """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
+    if health.raw is not None and health.raw.too_coarse:
+        return unreadable_values(health)
+    fields = digits_limit(health) | {"tried": tried}
+    return Diagnosis("too-few-digits", fields, _more_digits(health) or what_is_left(health))

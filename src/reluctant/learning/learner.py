@@ -37,7 +37,7 @@ from reluctant.extraction.any_position.models import (
     oriented_model,
     oriented_network,
 )
-from reluctant.extraction.attempts import FEW_DIGITS_TOLERANCE, evidence_of_clipping
+from reluctant.extraction.candidate_check import FEW_DIGITS_TOLERANCE
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
@@ -46,8 +46,14 @@ from reluctant.interface import Interface
 from reluctant.interface.diagnoses import unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
-from reluctant.interface.prospects import answered_far_out, exact_refusal, few_digits_are_enough, too_few_digits
-from reluctant.interface.reach import find_link
+from reluctant.interface.reach import (
+    answered_far_out,
+    clipped_inputs,
+    exact_refusal,
+    few_digits_are_enough,
+    find_link,
+    too_few_digits,
+)
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
@@ -60,7 +66,6 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
-from reluctant.verification.agreement import examine as examine_network
 from reluctant.verification.comparison import EXACT_TOLERANCE, MOST_TOLERANCE
 
 SATURATED = Diagnosis("saturates-in-space", remedies=(Remedy("use-extract", "extract"),))
@@ -114,49 +119,14 @@ FEW_LINES = 2  # that the method for few digits may try
 MOST_ON_LINE = 12_000  # rows: a line of two thousand neurons takes no more
 
 
-@dataclass(frozen=True)
-class ExactTry:
-    """What the exact method gave: a network with its verification, or why there is none."""
-
-    network: ReLUNetwork | None = None
-    verification: Verification | None = None
-    failure: str = ""
-
-    @property
-    def verified(self) -> bool:
-        """True if there is a network and it passed."""
-        return self.verification is not None and self.verification.ok
-
-
-def try_exact(
-    oracle: Counting, health: Interface, noise: DistanceNoise, rng: np.random.Generator, *, few_digits: bool = False
-) -> ExactTry:
-    """One attempt of `DepthTwo`, or of `FewDigits`, verified.
-
-    Cost: about one row a parameter, and 110 and one a neuron; of few digits as `FewDigits` takes.
-    """
-    method = FewDigits(lines=FEW_LINES) if few_digits else DepthTwo()
-    limit = Limit(MOST_OF_FEW if few_digits else MOST_ON_LINE, stage="line", refusal=_endless_line)
-    try:
-        candidate = method.run(limit.of(oracle), noise, rng, lambda part: None)
-    except (StageFailed, np.linalg.LinAlgError) as failure:
-        return ExactTry(failure=str(failure))
-    network = oriented_network(candidate.network, rng.standard_normal((COMPARED_ROWS, oracle.dim)), noise.near)
-    verification = examine(
-        oracle, network, rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0, held_out=candidate.held_out,
-        most_tolerance=FEW_DIGITS_TOLERANCE if few_digits else MOST_TOLERANCE,
-    )  # fmt: skip
-    return ExactTry(network, verification, "" if verification.ok else str(verification))
+MOST_SEARCHES = 20  # times the points of one search
+MOST_ROWS_A_NEURON = 100  # times d + 5: the hardest targets that are learned take half of it
+FEWEST_NEURONS = 100
 
 
 def _endless_line(wanted: int, most: float) -> StageFailed:
     """The first line is not getting anywhere: noise larger than measured looks like creases."""
     return StageFailed("line", "creases without end", number=wanted, limit=most)
-
-
-MOST_SEARCHES = 20  # times the points of one search
-MOST_ROWS_A_NEURON = 100  # times d + 5: the hardest targets that are learned take half of it
-FEWEST_NEURONS = 100
 
 
 class EnoughAsked(Exception):
@@ -259,7 +229,10 @@ class Learner:
             return refusal
         drawn = draw_points(self.oracle, self.points, self.rng)
         if health.refusal is not None and not stands_out(drawn):
-            return self.nothing_there(health.refusal, drawn)
+            if health.refusal is Outcome.CONSTANT:  # a network too, from which something narrow may be missing
+                self.constant_only = self.constant(drawn)
+                self.evidence["risk"] = remaining_risk(len(drawn.rows))
+            return health.refusal
         noise = working_noise(self.oracle, health, drawn.answers, self.rng)
         model = self.exactly(health, drawn, noise)
         if model is None or not (self.at_noise(model, noise) or (self.verified and model.good_for(self.eps))):
@@ -278,19 +251,15 @@ class Learner:
         del self.evidence["error"]
         return self.refused(unreadable(self.health))
 
-    def nothing_there(self, refusal: Outcome, drawn: DrawnPoints) -> Outcome:
-        """A constant is a network too, but something narrow may be missing from it."""
-        if refusal is Outcome.CONSTANT:
-            self.constant_only = self.constant(drawn)
-            self.evidence["risk"] = remaining_risk(len(drawn.rows))
-        return refusal
-
     def constant(self, drawn: DrawnPoints) -> ReLUNetwork:
         """The answer that most points have."""
         return ReLUNetwork([np.zeros((self.oracle.outputs, self.oracle.dim))], [np.median(drawn.answers, axis=0)])
 
     def exactly(self, health: Interface, drawn: DrawnPoints, noise: DistanceNoise) -> Model | None:
-        """The network of the exact method, if it gives one; of a target that is flat, the constant."""
+        """The network of one attempt of `DepthTwo` or `FewDigits`, if it gives one; of a flat target, the constant.
+
+        Cost: about one row a parameter, and 110 and one a neuron; of few digits as `FewDigits` takes.
+        """
         if health.refusal is not None:
             return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
         refused = exact_refusal(health) is not None
@@ -298,16 +267,28 @@ class Learner:
         cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle.facts)
         if refused and not (self.few_digits and cheap):
             return None
-        tried = try_exact(self.oracle, health, noise, self.rng, few_digits=refused)
-        self.evidence.update({"exact": tried.failure or VERIFIED, "verification": tried.verification})
-        self.exact, self.verified, self.verification = tried.network, not tried.failure, tried.verification
-        if tried.network is None:
+        method = FewDigits(lines=FEW_LINES) if refused else DepthTwo()
+        limit = Limit(MOST_OF_FEW if refused else MOST_ON_LINE, stage="line", refusal=_endless_line)
+        try:
+            candidate = method.run(limit.of(self.oracle), noise, self.rng, lambda part: None)
+        except (StageFailed, np.linalg.LinAlgError) as failure:
+            self.evidence.update({"exact": str(failure), "verification": None})
+            self.verified = False
             return None
-        return self.keep(self.settled(model_of(self.oracle, tried.network, drawn, noise, self.rng), drawn, noise))
+        compared = self.rng.standard_normal((COMPARED_ROWS, self.oracle.dim))
+        network = self.exact = oriented_network(candidate.network, compared, noise.near)
+        checked = self.verification = examine(
+            self.oracle, network, self.rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0,
+            held_out=candidate.held_out, most_tolerance=FEW_DIGITS_TOLERANCE if refused else MOST_TOLERANCE,
+        )  # fmt: skip
+        self.verified = checked.ok
+        self.evidence.update({"exact": VERIFIED if checked.ok else str(checked), "verification": checked})
+        return self.keep(self.settled(model_of(self.oracle, network, drawn, noise, self.rng), drawn, noise))
 
     def by_lines(self, exact: Model | None, drawn: DrawnPoints, noise: DistanceNoise) -> tuple[Model, DrawnPoints]:
         """Learn from lines until the error is small enough at random points that led no line."""
-        self.oracle = Limit(self.most_rows, refusal=EnoughAsked).of(self.oracle)
+        allowed = Limit(lambda: most_rows(self.points, self.oracle.dim, self.neurons), refusal=EnoughAsked)
+        self.oracle = allowed.of(self.oracle)
         model = exact if exact is not None and self.verified else self.from_scratch(drawn, noise)
         for k, caution in enumerate(CAUTION if self.few_digits else ALL_CAUTION):
             improved = improve_by_lines(
@@ -349,10 +330,6 @@ class Learner:
             return model
         return closely_checked(self.oracle, model, drawn, noise, self.rng, self.eps)
 
-    def most_rows(self) -> int:
-        """That may be asked by lines, by what was found so far."""
-        return most_rows(self.points, self.oracle.dim, self.neurons)
-
     @property
     def few_digits(self) -> bool:
         """True if noise is what makes the target hard."""
@@ -386,13 +363,14 @@ class Learner:
         """Say what the network is good for."""
         self.run.keep(model)
         if not model.good_for(self.eps):
-            self.evidence.update(evidence_of_clipping(self.oracle, health, Outcome.NOT_ACCURATE, self.rng))
+            clipped = clipped_inputs(self.oracle, health, Outcome.NOT_ACCURATE, self.rng)
+            self.evidence.update({} if clipped is None else clipped.evidence())
             self.evidence.update(self.limits(model, noise))
             return Outcome.NOT_ACCURATE
         self.evidence.update(self.limits(model, noise))
         self.evidence["risk"] = remaining_risk(len(drawn.rows), steepest(model, drawn))
         if model.network is not self.exact:
-            self.verification = self.evidence["verification"] = examine_network(
+            self.verification = self.evidence["verification"] = examine(
                 self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
             )
         verification = self.verification

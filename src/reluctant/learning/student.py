@@ -37,6 +37,7 @@ from reluctant.messages.diagnosis import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind
+from reluctant.oracles.base import check_rows
 from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Clock, processor_time
@@ -299,7 +300,16 @@ def train_student(
     Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
     At most 240 more of whole numbers, where it is not known what they are.
     """
-    _check_settings(rows, hidden, eps, steps, seconds)
+    if rows < FEWEST:
+        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
+    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
+        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
+    if not 0 < eps < 1:
+        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
+    if steps < 1:
+        raise InvalidInput.about("steps", got=steps, expected="at least 1")
+    if seconds is not None and not seconds >= 0:
+        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
     clock, shapes = Clock(seconds), STUDENT_SHAPES if hidden is None else (tuple(hidden),)
     with opened_target(oracle, opening) as opened:
         given, basis = _rows_to_ask(inputs, opened), _directions(span, opened)
@@ -381,19 +391,6 @@ class _Trainer:
         return self.run.result(outcome, network, {"eps": self.eps, **evidence})
 
 
-def _check_settings(rows: int, hidden: Sequence[int] | None, eps: float, steps: int, seconds: float | None) -> None:
-    if rows < FEWEST:
-        raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")
-    if hidden is not None and not (len(hidden) and all(width >= 1 for width in hidden)):
-        raise InvalidInput.about("hidden", got=hidden, expected="one width or more, such as (64,)")
-    if not 0 < eps < 1:
-        raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")
-    if steps < 1:
-        raise InvalidInput.about("steps", got=steps, expected="at least 1")
-    if seconds is not None and not seconds >= 0:
-        raise InvalidInput.about("seconds", got=seconds, expected="a time of at least 0, or None")
-
-
 def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:
     if span is None:
         return None
@@ -406,9 +403,7 @@ def _directions(span: FloatArray | None, oracle: Counting) -> FloatArray | None:
 def _rows_to_ask(inputs: FloatArray | None, oracle: Counting) -> FloatArray | None:
     if inputs is None:
         return None
-    rows = np.asarray(inputs, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != oracle.dim:
-        raise InvalidRows.about("inputs", got=f"shape {rows.shape}", expected=f"(n, {oracle.dim})")
+    rows = check_rows(inputs, oracle.dim, oracle.facts.domain, "inputs")
     others = np.unique(rows + 0.0, axis=0)  # a row that is held out must not be trained on too; -0 is 0
     if len(others) < FEWEST:
         raise InvalidRows.about("inputs", got=f"{len(others)} rows that differ", expected=f"at least {FEWEST}")

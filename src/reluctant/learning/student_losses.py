@@ -169,7 +169,9 @@ def reading_of(answers: FloatArray, stated: Kind, whole: IntegerKind | None = No
 
     whole: what whole numbers are. Scores are read as values, but where they have so few steps that a label tells more.
     """
-    kind = _kind_of(answers) if stated is Kind.VALUES else stated
+    few = find_top_k(answers, ROUNDED_PROBABILITY_SLACK) is not None  # which do not add up to one
+    seen = Kind.PROBABILITIES if few else answer_kind(answers)
+    kind = seen if stated is Kind.VALUES else stated
     if kind is Kind.LABELS and whole is IntegerKind.SCORES and answers.std() >= COARSEST_STEPS:
         return Values(answers, scores=True)
     if kind is Kind.LABELS:
@@ -180,12 +182,6 @@ def reading_of(answers: FloatArray, stated: Kind, whole: IntegerKind | None = No
     if is_one_hot(answers):
         return OneHot(outputs)
     return Classes(outputs) if outputs > 1 and _sum_to_one(answers) else Chances(outputs)
-
-
-def _kind_of(answers: FloatArray) -> Kind:
-    """By the answers alone: the largest few probabilities do not add up to one."""
-    few = find_top_k(answers, ROUNDED_PROBABILITY_SLACK) is not None
-    return Kind.PROBABILITIES if few else answer_kind(answers)
 
 
 def _sum_to_one(answers: FloatArray) -> bool:
@@ -357,7 +353,11 @@ def measure_student(
     """
     values, labels = reading.finished(network)(rows), reading.answer_labels(answers)
     differs = (reading.value_labels(values) != labels).astype(np.float64)
-    error, high, own = _error_sizes(network, reading, rows, answers, again) if reading.sized else (None, None, None)
+    error, high, own = None, None, None
+    if reading.sized:
+        terms = row_misfits(network, reading, rows, reading.targets(answers))
+        error, high = float(terms.mean()), upper_end(terms)
+        own = _own_part(network, reading, rows, answers, again, terms)
     repeated = None if again is None else float((reading.answer_labels(again) == labels[: len(again)]).mean())
     return HeldOutError(
         error, high, 1 - float(differs.mean()), upper_end(differs, 1.0), commonest_share(labels), len(rows), own,
@@ -365,19 +365,11 @@ def measure_student(
     )  # fmt: skip
 
 
-def _error_sizes(
-    network: ReLUNetwork, reading: AnswerReading, rows: FloatArray, answers: FloatArray, again: FloatArray | None
-) -> tuple[float, float, OwnError | None]:
-    """Mean square error, its upper end, and the part of it that is the network's."""
-    targets = reading.targets(answers)
-    terms = row_misfits(network, reading, rows, targets)
-    return float(terms.mean()), upper_end(terms), _own_part(network, reading, rows, answers, again, terms)
-
-
 def _own_part(
     network: ReLUNetwork, reading: AnswerReading, rows: FloatArray, answers: FloatArray, again: FloatArray | None,
     terms: FloatArray,
 ) -> OwnError | None:  # fmt: skip
+    """The part of square errors (n,) that is the network's."""
     if again is None:
         rounding = reading.rounding(answers)
         return apart_from_rounding(terms, rounding / spread_of(reading.targets(answers))) if rounding > 0 else None

@@ -33,6 +33,7 @@ TRAIN_WITHOUT_LINK = Remedy("train", "train", {"link": "identity"})
 TRAIN_AS_ANSWERED = Remedy("train", "train", {"link": "identity", "percent": False})
 SPAN_FROM_LABELS = Remedy("span-from-labels", "span", {"labels": True})
 FLOAT64 = Remedy("more-digits", "open", {"precision": "float64"})
+ROWS_OF_USE = Remedy("rows-of-use", "open", {"inputs": None})
 GIVE_DOMAIN = Remedy("give-domain", "open", {"domain": None})
 GIVE_INPUTS = Remedy("give-inputs", "open", {"inputs": None})
 TARGET = {"what": "target"}  # or the network in its place
@@ -147,9 +148,8 @@ OUTCOMES: Mapping[str, Entry] = {
     "wrong-link": Entry(
         "The answers do not fit this link.",
         "The evidence shows one of them.",
-        "They are of another kind, or noise has moved probabilities below 0, above 1 or off their sum. Percentages "
-        "need `percent=True` besides.",
-        (Remedy("other-link", "open", {"link": None}),),
+        "They are of another kind, or noise has moved probabilities below 0, above 1 or off their sum.",
+        (Remedy("other-link", "open", {"link": None}), Remedy("percentages", "open", {"percent": True})),
     ),
     "flipped": Entry("A change of the input flips the {what}.", example=TARGET),
     "not-flipped": Entry(
@@ -368,8 +368,9 @@ RUNS: Mapping[str, Entry] = {
     ),
     "units-found": Entry(
         "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by questions, and "
-        "verification looked around the origin. Rows of the kind the target is for (inputs=) say where it is used.",
+        "verification looked around the origin.",
         example={"ratio": 3.1e6},
+        remedies=(ROWS_OF_USE,),
     ),
     "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
@@ -667,8 +668,13 @@ AUDITS: Mapping[str, Entry] = {
     ),
     "real-numbers-asked": Entry(
         "{whole_columns} whole numbers alone in the inputs given, and the audit asked real numbers there. An interface "
-        "that refuses these leaks less; how much less was not measured.",
+        "that refuses these leaks less: name such columns to see what remains (integers=COLUMNS).",
         example={"columns": (0, 4), "inputs": 8},
+    ),
+    "columns-held": Entry(
+        "{held_columns}, and asked real numbers in the other {others}. The findings are about these. At another value "
+        "of a column that was held the copy is another one, which takes at most as many queries again.",
+        example={"columns": (0, 4), "values": (3.0, 17.0), "others": 6},
     ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
     "one-recipe": Entry(
@@ -805,6 +811,8 @@ PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",
     "read-any-link": "If a softmax, sigmoid or tanh made the answers and they have all their digits, name it: {call}.",
     "other-link": "Give the link that the target has, or none if it answers values or labels: {call}.",
+    "percentages": "If they are percentages, say so: {call}.",
+    "rows-of-use": "Rows of the kind the target is for say where it is used: {call}.",
     "more-digits": "Open the model in float64: {call}.",
     "give-domain": "Give the range of inputs that the target expects: {call}.",
     "give-inputs": "Or give rows of the kind it is for, so that it is asked where they are, in their units: {call}.",

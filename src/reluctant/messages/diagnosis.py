@@ -58,12 +58,16 @@ class Diagnosis:
 
         return [PURPOSES[remedy.purpose].format(call=write(remedy)) for remedy in self.remedies]
 
-    def text(self, write: Callable[[Remedy], str] | None = None) -> str:
-        """What happened, what no call expresses, then a sentence for each remedy (by default as a Python call)."""
+    def to_try(self, write: Callable[[Remedy], str] | None = None) -> str:
+        """What no call expresses, then a sentence for each remedy (by default as a Python call)."""
         from reluctant.messages.catalogue import TEXTS
 
         hint = TEXTS[self.slug].hint if self.slug in TEXTS else ""
-        return " ".join(filter(None, [self.happened, hint, *self.advice(write or as_python)]))
+        return " ".join(filter(None, [hint, *self.advice(write or as_python)]))
+
+    def text(self, write: Callable[[Remedy], str] | None = None) -> str:
+        """What happened, and what to try."""
+        return " ".join(filter(None, [self.happened, self.to_try(write)]))
 
     def __str__(self) -> str:
         return self.text()
@@ -125,9 +129,14 @@ NEARLY_ALL = 0.999  # the largest share that is written as less than all
 MOST_DECIMALS = 17
 
 
+def decimal_places(decimals: int) -> str:
+    """Digits after the point, in words."""
+    return "whole numbers" if decimals == 0 else f"{decimals} decimal{'s' * (decimals != 1)}"
+
+
 def rounded_to(decimals: int) -> str:
     """Of answers with so many digits after the point."""
-    return "rounded to whole numbers" if decimals == 0 else f"rounded to {decimals} decimal{'s' * (decimals != 1)}"
+    return f"rounded to {decimal_places(decimals)}"
 
 
 def listed(names: Sequence[Any]) -> str:
@@ -222,6 +231,12 @@ def _whole_columns(fields: Fields) -> str:
         f"Columns {listed(columns)}" if len(columns) <= most_named else f"{len(columns)} of {fields['inputs']} columns"
     )
     return f"{named} hold"
+
+
+def _held_columns(fields: Fields) -> str:
+    columns, values = fields["columns"], [f"{value:g}" for value in fields["values"]]
+    which = f"column {columns[0]}" if len(columns) == 1 else f"columns {listed(columns)}"
+    return f"The interface takes whole numbers alone in {which}, so the audit left them at {listed(values)}"
 
 
 def _why_non_finite(fields: Fields) -> str:
@@ -337,6 +352,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "ends": _ends,
     "columns_are": lambda fields: _outputs_are(fields["columns"]),
     "outputs_are": lambda fields: _outputs_are(fields["outputs"]),
+    "held_columns": _held_columns,
     "whole_columns": _whole_columns,
     "why_non_finite": _why_non_finite,
     "on_the_copy": _on_the_copy,
@@ -345,7 +361,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "hidden_curves": lambda fields: ", by less than their noise at small scale" if fields["hidden"] else "",
     "ended": lambda fields: Diagnosis(fields["outcome"]).happened + " " if "outcome" in fields else "",
     "few_digits_failed": lambda fields: (
-        "the method for them, which recovers one hidden layer, did not succeed"
+        "the methods for them, of one and two hidden layers, did not succeed"
         if fields.get("tried")
         else "for the method for few digits"
     ),

@@ -19,7 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
+from reluctant.errors import (
+    InvalidAnswer,
+    InvalidInput,
+    InvalidRows,
+    NonFiniteAnswer,
+    OutsideDomain,
+    Placeholder,
+    Words,
+    words,
+)
 from reluctant.numerics import FLOAT_BYTES, HOST, Array, Arrays, FloatArray, all_finite, joined
 
 
@@ -250,7 +259,8 @@ class Oracle(ABC):
     @final
     def query(self, x: ArrayLike) -> FloatArray:
         """Ask rows (n, d); get (n, m) float64. Raises on bad rows and on non-finite answers."""
-        rows = check_rows(x, self.facts.dim, self.facts.domain)
+        facts = self.facts
+        rows = check_rows(x, facts.dim, facts.domain)
         return check_finite(lambda: rows, as_answers(self.answer(rows), len(rows), self.facts.outputs), self.advice)
 
     @final
@@ -270,7 +280,7 @@ class Oracle(ABC):
         if explained is None:
             raise InvalidInput.about(
                 "gradients", got="a target without gradients", expected="one that was opened with them",
-                fix="Give them: open_oracle(f, gradients=g), or gradients=True for a torch module.",
+                fix=words("Give them: {gradients}, or True for a torch module.", gradients=Placeholder("g")),
             )  # fmt: skip
         rows = check_rows(x, self.facts.dim, self.facts.domain)
         answers = as_answers(explained.answer(rows), len(rows), explained.outputs)
@@ -393,6 +403,14 @@ class Wrapper(Oracle):
         return f"{type(self).__name__}({self.inner!r})"
 
 
+def layers(oracle: Oracle) -> Iterator[Oracle]:
+    """The oracle and all that it is around, the outermost first."""
+    yield oracle
+    while isinstance(oracle, Wrapper):
+        oracle = oracle.inner
+        yield oracle
+
+
 class PassThrough(Wrapper):
     """Passes questions and answers on as they are; a subclass adds to them."""
 
@@ -411,24 +429,27 @@ class PassThrough(Wrapper):
         return self.inner.answer_parts(rows, size)
 
 
-def check_rows(x: ArrayLike, dim: int, domain: Domain) -> FloatArray:
+def check_rows(x: ArrayLike, dim: int, domain: Domain, name: str = "x") -> FloatArray:
     """Rows as a C-contiguous (n, dim) float64 array inside the domain, or an error that says why not."""
-    rows = _as_float64(x)
+    try:
+        given = np.asarray(x)
+        if given.dtype.kind not in "fiub":
+            raise TypeError(f"dtype {given.dtype}")
+        rows = np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidRows.about(name, got=f"{type(x).__name__} ({error})", expected="an array of numbers") from error
     if rows.ndim != 2 or rows.shape[1] != dim:
-        fix = "One point is x[None, :]." if rows.shape == (dim,) else ""
-        raise InvalidRows.about("x", got=f"shape {rows.shape}", expected=f"(n, {dim})", fix=fix)
+        fix = f"One point is {name}[None, :]." if rows.shape == (dim,) else ""
+        raise InvalidRows.about(name, got=f"shape {rows.shape}", expected=f"(n, {dim})", fix=fix)
     if len(rows) == 0:
-        raise InvalidRows.about("x", got="no rows", expected="at least one row", fix="Skip empty batches.")
+        raise InvalidRows.about(name, got="no rows", expected="at least one row", fix="Skip empty batches.")
     if not all_finite(rows):
-        bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-        raise InvalidRows.about("x", got=f"NaN or inf in row {bad}", expected="finite numbers")
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        got = f"NaN or inf in {len(bad)} of {len(rows)} rows (first: row {bad[0]})"
+        raise InvalidRows.about(name, got=got, expected="finite numbers")
     if not domain.contains(rows):
-        raise OutsideDomain.about(
-            "x",
-            got="a row outside the domain",
-            expected=domain.describe(),
-            fix="Clip it, or open the target anew.",
-        )
+        fix = "Clip it, or open the target anew."
+        raise OutsideDomain.about(name, got="a row outside the domain", expected=domain.describe(), fix=fix)
     return rows
 
 
@@ -441,16 +462,6 @@ def check_moves(moves: Moves, dim: int) -> None:
         raise InvalidRows.about("moves", got="NaN or inf", expected="finite numbers")
 
 
-def _as_float64(x: ArrayLike) -> FloatArray:
-    try:
-        array = np.asarray(x)
-        if array.dtype.kind not in "fiub":
-            raise TypeError(f"dtype {array.dtype}")
-        return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidRows.about("x", got=f"{type(x).__name__} ({error})", expected="an array of numbers") from error
-
-
 def check_finite(
     asked: Callable[[], FloatArray], answers: FloatArray, advice: str, what: str = "target"
 ) -> FloatArray:  # fmt: skip
@@ -458,12 +469,8 @@ def check_finite(
     if all_finite(answers):
         return answers
     bad, rows = np.flatnonzero(~np.isfinite(answers).all(axis=1)), asked()
-    raise NonFiniteAnswer(
-        f"{what}: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite "
-        f"numbers. {advice}",
-        rows=rows,
-        answers=answers,
-    )
+    got = f"{what}: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite numbers. "
+    raise NonFiniteAnswer(Words(got, advice), rows=rows, answers=answers)
 
 
 def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.errors import InvalidAnswer
+from reluctant.errors import InvalidAnswer, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
 
@@ -34,9 +34,8 @@ def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | 
         return every
     one = "" if outputs == 1 else f", or ({rows}, {dim}) of one output that is named"
     raise InvalidAnswer(
-        f"gradients: got an answer of shape {found.shape} for {rows} rows, expected ({rows}, {outputs}, {dim}){one}. "
-        "The order is rows, outputs, inputs; name one output with output=."
-    )
+        f"gradients: got an answer of shape {found.shape} for {rows} rows, expected ({rows}, {outputs}, {dim}){one}."
+    ).advised(words("The order is rows, outputs, inputs; name one output with {output}."))
 
 
 class GradientFace(Wrapper):

@@ -91,9 +91,7 @@ class FrameLog:
         """Write one frame; when this returns, a kill of the process no longer loses it."""
         payload = b"".join(parts)
         lead = FRAME_MAGIC + struct.pack("<IQ", kind, len(payload))
-        self._write(lead + hash128(lead, payload) + payload)
-
-    def _write(self, block: bytes) -> None:
+        block = lead + hash128(lead, payload) + payload
         rest = memoryview(block)
         try:
             while rest:

@@ -16,7 +16,7 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.base import Explained, Facts, Oracle, Wrapper, layers
 from reluctant.oracles.explanations import Rewritten
 from reluctant.oracles.ledger import Counting
 
@@ -47,7 +47,11 @@ class InputUnits:
             return plain if scale.max() < ALIKE * scale.min() else cls(centre, scale)
         if facts.samples is None:
             return plain
-        centre, scale = _place_and_deviation(facts.samples)
+        below, middle, above = np.quantile(facts.samples, [0.25, 0.5, 0.75], axis=0)
+        quartiles_of_normal = 1.349  # how far apart they are, in deviations
+        spread = above > below
+        scale = np.where(spread, (above - below) / quartiles_of_normal, facts.samples.std(axis=0))
+        centre = np.where(spread, middle, facts.samples.mean(axis=0))
         low, high = facts.samples.min(axis=0), facts.samples.max(axis=0)
         varies = low < high
         scale = np.where(varies, scale, np.median(scale[varies]))
@@ -97,15 +101,6 @@ class InputUnits:
     def reduced_network(self, network: ReLUNetwork) -> ReLUNetwork:
         """A network of x as one of z."""
         return _with_inputs(network, self.scale, self.centre)
-
-
-def _place_and_deviation(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Middle and deviation of each column by its quartiles, so that a few far values do not count; else by its mean."""
-    below, middle, above = np.quantile(rows, [0.25, 0.5, 0.75], axis=0)
-    quartiles_of_normal = 1.349  # how far apart they are, in deviations
-    spread = above > below
-    scale = np.where(spread, (above - below) / quartiles_of_normal, rows.std(axis=0))
-    return np.where(spread, middle, rows.mean(axis=0)), scale
 
 
 def _with_inputs(network: ReLUNetwork, factors: FloatArray, offset: FloatArray) -> ReLUNetwork:
@@ -163,11 +158,7 @@ def scaled_by(opened: Counting, units: InputUnits, facts: Facts | None = None) -
 
 def in_own_units(oracle: Oracle) -> bool:
     """True if the coordinates of this oracle are not those of its target."""
-    while isinstance(oracle, Wrapper):
-        if isinstance(oracle, Scaled) and not oracle.units.are_plain:
-            return True
-        oracle = oracle.inner
-    return False
+    return any(isinstance(layer, Scaled) and not layer.units.are_plain for layer in layers(oracle))
 
 
 @dataclass(frozen=True)

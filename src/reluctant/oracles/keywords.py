@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.engines import Engine
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, words
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import AnswerLink
 
@@ -79,7 +79,7 @@ def checked_gradients(gradients: Any, is_served: bool) -> GivenGradients:
     if gradients is True and is_served:
         raise InvalidInput.about(
             "gradients", got="True for a served model", expected="the name of the output tensor that holds them",
-            fix="Give gradients='NAME', or the path of them in a JSON reply.",
+            fix=words("Give {gradients}, or the path of them in a JSON reply.", gradients="NAME"),
         )  # fmt: skip
     if gradients is not True and not callable(gradients) and not isinstance(gradients, str):
         raise InvalidInput.about(
@@ -194,7 +194,7 @@ class Serving:
         if self.datatype is not None:
             one_of("datatype", self.datatype, get_args(Datatype))
         if (self.request is None) != (self.reply is None):
-            got = "request= without reply=" if self.reply is None else "reply= without request="
+            got = words("{request} without {reply}" if self.reply is None else "{reply} without {request}")
             raise InvalidInput.about(
                 "request, reply", got=got, expected="both, for an endpoint that answers plain JSON"
             )

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetBusy, TargetRefused, TargetTimeout, TimeExhausted
 from reluctant.numerics import FloatArray, Rng, seed_signature
-from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper
+from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper, layers
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Ledger:
     """Running account of an opened target.
 
     listener: called after every change, for a progress bar. views: pictures of their work that stages keep, the last
-    of each.
+    of each. raised: an exception of the target's own class that came out of a question.
     """
 
     stages: dict[str, Rows] = field(default_factory=dict)
@@ -60,6 +60,7 @@ class Ledger:
     expected: int | None = None
     listener: Callable[[Ledger], None] | None = None
     views: dict[str, Any] = field(default_factory=dict)
+    raised: Exception | None = None
 
     def enter(self, rows: Rows) -> None:
         """Add rows to the current stage."""
@@ -80,6 +81,18 @@ class Ledger:
         """Rows entered since `stages` was this, by stage; stages without any are left out."""
         difference = {stage: rows - before.get(stage, Rows()) for stage, rows in self.stages.items()}
         return {stage: rows for stage, rows in difference.items() if rows != Rows()}
+
+    @contextmanager
+    def question(self, rows: int) -> Iterator[None]:
+        """Count rows that are asked for inside the block, and remember an exception of the target's own class."""
+        self.enter(Rows(asked=rows))
+        try:
+            yield
+        except ReluctantError:
+            raise
+        except Exception as error:
+            self.raised = error
+            raise
 
     @contextmanager
     def during(self, stage: str, expected: int | None = None) -> Iterator[None]:
@@ -114,6 +127,7 @@ class Counting(Wrapper):
         self.ledger = ledger
         self._domain = domain
         self._samples = samples
+        self._made: tuple[Facts | None, Facts | None] = (None, None)  # of the inner facts, which every query reads
 
     @property
     def facts(self) -> Facts:
@@ -121,18 +135,27 @@ class Counting(Wrapper):
         inner = self.inner.facts
         if self._domain is None and self._samples is None:
             return inner
-        domain = inner.domain if self._domain is None else self._domain
-        return replace(inner, domain=domain, samples=inner.samples if self._samples is None else self._samples)
+        before, made = self._made
+        if made is None or before is not inner:
+            domain = inner.domain if self._domain is None else self._domain
+            made = replace(inner, domain=domain, samples=inner.samples if self._samples is None else self._samples)
+            self._made = inner, made
+        return made
+
+    def around(self, inner: Oracle) -> Counting:
+        """The same target with its answers in another form: one ledger, one domain, the same samples."""
+        facts = self.facts
+        return Counting(inner, self.ledger, facts.domain, facts.samples)
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Count, then pass on."""
-        self.ledger.enter(Rows(asked=len(rows)))
-        return self.inner.answer(rows)
+        with self.ledger.question(len(rows)):
+            return self.inner.answer(rows)
 
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Count, then pass on."""
-        self.ledger.enter(Rows(asked=len(moves)))
-        return self.inner.answer_moves(moves)
+        with self.ledger.question(len(moves)):
+            return self.inner.answer_moves(moves)
 
     @property
     def queries(self) -> int:
@@ -187,7 +210,7 @@ class Metered(Wrapper):
             if self.budget is not None and spent + count > self.budget:
                 raise BudgetExhausted(budget=self.budget, spent=spent, asked=count)
             self.ledger.enter(Rows(sent=count))
-            before = _rows_below(self.inner)
+            before = self._rows_below
         try:
             return send()
         except (TargetBusy, TargetRefused):
@@ -196,18 +219,13 @@ class Metered(Wrapper):
             raise
         except BudgetExhausted:
             with self._lock:
-                self.ledger.enter(Rows(sent=_rows_below(self.inner) - before - count))
+                self.ledger.enter(Rows(sent=self._rows_below - before - count))
             raise
 
-
-def _rows_below(oracle: Oracle | None) -> int:
-    """Rows that reached the target by the count of an opened one below, 0 if there is none."""
-    while oracle is not None:
-        queries = getattr(oracle, "queries", None)
-        if queries is not None:
-            return int(queries)
-        oracle = getattr(oracle, "inner", None)
-    return 0
+    @property
+    def _rows_below(self) -> int:
+        """Rows that reached the target by the count of an opened one below, 0 if there is none."""
+        return next((layer.queries for layer in layers(self.inner) if isinstance(layer, Counting)), 0)
 
 
 class ShareExhausted(BudgetExhausted):

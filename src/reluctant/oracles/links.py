@@ -21,14 +21,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.errors import InvalidInput, LinkMismatch
+from reluctant.errors import InvalidInput, LinkMismatch, Option, Words, words
 from reluctant.networks.network import ELEMENTWISE_LINKS, LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper, layers
 from reluctant.oracles.explanations import Rewritten
 
-ADVICE_FOR_VALUES = "Leave the link out (link='identity') if the target answers values."
-ADVICE_FOR_NOISE = "No link reads {} that noise has moved: leave the link out (link='identity')."
+ADVICE_FOR_VALUES = words("Leave the link out ({link}) if the target answers values.", link="identity")
+ADVICE_FOR_NOISE = words("that noise has moved: leave the link out ({link}).", link="identity")
 EXPECTED_ANSWERS = {"log-softmax": "log-probabilities", "tanh": "numbers between -1 and 1"}  # else probabilities
 
 
@@ -112,7 +112,7 @@ class Linked(Wrapper):
         if link not in ELEMENTWISE_LINKS and inner.outputs < 2:
             raise InvalidInput.about(
                 "link", got=f"'{link}' for {inner.outputs} output", expected="two classes or more",
-                fix="One probability is link='sigmoid'.",
+                fix=words("One probability is {link}.", link="sigmoid"),
             )  # fmt: skip
         super().__init__(inner)
         self.link: AnswerLink = link
@@ -136,9 +136,12 @@ class Linked(Wrapper):
         missing = " or hidden" if self.link == "top-k" else ""
         low, high = answer_ends(self.link)
         subject = "An answer" if self.link == "tanh" else "A probability"
-        return (
-            f"{subject} there is exactly {low} or {high}{missing}, so that nothing is left for link='{self.link}' to "
-            "read: ask nearer to the origin (domain=), or for the values before the link."
+        return Words(
+            f"{subject} there is exactly {low} or {high}{missing}, so that nothing is left for ",
+            words(
+                "{link} to read: ask nearer to the origin ({domain}), or for the values before the link.",
+                link=self.link,
+            ),
         )
 
     def answer(self, rows: FloatArray) -> FloatArray:
@@ -172,10 +175,10 @@ class Linked(Wrapper):
         if not bad.any():
             return
         row = int(np.flatnonzero(bad.any(axis=1))[0])
-        raise LinkMismatch(
-            f"link: got {np.array2string(answers[row], threshold=6, precision=4)} in row {row}, expected "
-            f"{EXPECTED_ANSWERS.get(self.link, 'probabilities')} for link='{self.link}'. {self._other(p)}"
-        )
+        shown = np.array2string(answers[row], threshold=6, precision=4)
+        expected = EXPECTED_ANSWERS.get(self.link, "probabilities")
+        message = f"link: got {shown} in row {row}, expected {expected} for "
+        raise LinkMismatch(Words(message, Option("link", self.link), ".")).advised(self._other(p))
 
     def _check_probabilities(self, answers: FloatArray) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -189,23 +192,27 @@ class Linked(Wrapper):
             bad = bad | (np.abs(total - 1) > slack * p.shape[1])
         self._refuse(bad, answers, p)
         if self.link == "sigmoid" and _is_softmax(p):
-            raise LinkMismatch(
-                f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for link='sigmoid'. "
-                "Use link='softmax'."
+            message = f"link: got {p.shape[1]} probabilities that sum to one, expected independent ones for "
+            raise LinkMismatch(Words(message, Option("link", "sigmoid"), ".")).advised(
+                words("Use {link}.", link="softmax")
             )
 
-    def _other(self, p: FloatArray) -> str:
+    def _other(self, p: FloatArray) -> Words:
         """What it may be instead."""
         if self.link == "tanh":
-            return ADVICE_FOR_NOISE.format("answers") if np.all(np.abs(p) < 1 + NOISY_SLACK) else ADVICE_FOR_VALUES
+            return (
+                Words("No link reads answers ", ADVICE_FOR_NOISE)
+                if np.all(np.abs(p) < 1 + NOISY_SLACK)
+                else ADVICE_FOR_VALUES
+            )
         if self.link != "log-softmax" and in_percent(p, several=self.link == "softmax"):
-            return "If they are percentages, say so: percent=True divides them by 100."
+            return words("If they are percentages, say so: {percent} divides them by 100.", percent=True)
         if self.link in ("softmax", "top-k") and np.all((p >= 0) & (p <= 1)):
-            return "Use link='sigmoid' if each output is a probability of its own."
+            return words("Use {link} if each output is a probability of its own.", link="sigmoid")
         if self.link != "log-softmax" and np.all((p > -NOISY_SLACK) & (p < 1 + NOISY_SLACK)):
-            return ADVICE_FOR_NOISE.format("probabilities")
+            return Words("No link reads probabilities ", ADVICE_FOR_NOISE)
         if self.link == "sigmoid" and np.all(np.abs(p) <= 1):
-            return f"Use link='tanh' if each output is that of a tanh. {ADVICE_FOR_VALUES}"
+            return Words(words("Use {link} if each output is that of a tanh. ", link="tanh"), ADVICE_FOR_VALUES)
         return ADVICE_FOR_VALUES
 
 
@@ -252,12 +259,7 @@ def link_of(oracle: Oracle) -> AnswerLink | None:
 
 
 def _linked_of(oracle: Oracle) -> Linked | None:
-    inner = oracle
-    while isinstance(inner, Wrapper):
-        if isinstance(inner, Linked):
-            return inner
-        inner = inner.inner
-    return None
+    return next((layer for layer in layers(oracle) if isinstance(layer, Linked)), None)
 
 
 def rounding_of(p: FloatArray) -> float:
@@ -278,10 +280,6 @@ def _log_ratios(p: FloatArray) -> FloatArray:
     return np.log(p[:, 1:]) - np.log(p[:, :1])
 
 
-def _logits(p: FloatArray) -> FloatArray:
-    return np.log(p) - np.log1p(-p)
-
-
 def _differences(log_p: FloatArray) -> FloatArray:
     return log_p[:, 1:] - log_p[:, :1]
 
@@ -296,7 +294,7 @@ def _completed_ratios(p: FloatArray) -> FloatArray:
 
 UNDO_LINK: dict[str, Callable[[FloatArray], FloatArray]] = {
     "softmax": _log_ratios,
-    "sigmoid": _logits,
+    "sigmoid": lambda p: np.log(p) - np.log1p(-p),
     "log-softmax": _differences,
     "top-k": _completed_ratios,
     "tanh": np.arctanh,
@@ -375,27 +373,19 @@ def in_percent(answers: FloatArray, *, several: bool = True) -> bool:
 Normal: TypeAlias = FloatArray  # of each answer, the logarithm of one over the smallest that has all its digits
 
 
-def _roundings_of_log_odds(values: FloatArray, normal: Normal) -> FloatArray:
-    return np.exp(np.maximum(np.maximum(values, -values - normal), 0.0))
-
-
 def _roundings_of_ratios(values: FloatArray, normal: Normal) -> FloatArray:
-    """The same for all ratios of a row, by its probability with the fewest digits: each may be that of the first."""
+    """For all ratios of a row, by its probability with the fewest digits: each may be that of the first."""
     with_first = np.column_stack([np.zeros(len(values)), values])
     size = with_first.max(axis=1, keepdims=True) - with_first
     return np.broadcast_to(np.exp((size - normal).max(axis=1, keepdims=True)), values.shape)
 
 
-def _roundings_of_tanh(values: FloatArray, normal: Normal) -> FloatArray:
-    return np.cosh(values) ** 2
-
-
 # How many roundings of 1 a value is known to, by the link that it is read through.
 ROUNDINGS_BY_LINK: Mapping[str, Callable[[FloatArray, Normal], FloatArray]] = {
-    "sigmoid": _roundings_of_log_odds,
+    "sigmoid": lambda values, normal: np.exp(np.maximum(np.maximum(values, -values - normal), 0.0)),
     "softmax": _roundings_of_ratios,
     "top-k": _roundings_of_ratios,
-    "tanh": _roundings_of_tanh,
+    "tanh": lambda values, normal: np.cosh(values) ** 2,
 }
 
 

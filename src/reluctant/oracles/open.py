@@ -164,10 +164,13 @@ def open_oracle(
         if options.shape is not None and prod(options.shape) != adapter.dim:
             raise InvalidInput.about("dim", got=prod(options.shape), expected=f"{adapter.dim}, as the target has it")
         adapter = DividedInputs(adapter) if explanation == "input-times-gradient" else adapter
-        bounds = _domain_inside(domain, adapter)
+        inside, own = Domain.of(domain), adapter.facts.domain
+        if not inside.fits(adapter.dim):
+            raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
+        bounds = inside.intersected(own)
         samples = checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)
-        recorder = _with_transcript(sender, ledger, kept, bounds)
+        recorder = _with_transcript(sender, ledger, kept, bounds, samples)
         if_refused.pop_all()
         if_refused.callback(recorder.close)
         answers = PlainProbabilities(recorder, ProbabilityFormat(percent=True)) if read.percent else recorder
@@ -182,14 +185,6 @@ def _is_unread(target: Target) -> bool:
     """False of an oracle that was opened before, with or without a link that its user gave."""
     inner = target.inner if isinstance(target, Borrowed) else target
     return inner.unread if isinstance(inner, Counting) else True
-
-
-def _domain_inside(domain: Domain | tuple[Any, Any] | None, adapter: Oracle) -> Domain:
-    """The domain asked for, inside the target's own."""
-    wanted, own = Domain.of(domain), adapter.facts.domain
-    if not wanted.fits(adapter.dim):
-        raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
-    return wanted.intersected(own)
 
 
 def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, options: OpenOptions) -> Oracle:
@@ -210,11 +205,13 @@ def _sender(adapter: Oracle, ledger: Ledger, budget: int | None, retries: int, o
     return sender if served.watch is None else Watched(sender, served.watch)
 
 
-def _with_transcript(sender: Oracle, ledger: Ledger, kept: Recording, bounds: Domain) -> Oracle:
+def _with_transcript(
+    sender: Oracle, ledger: Ledger, kept: Recording, bounds: Domain, samples: FloatArray | None
+) -> Oracle:
     """Record every row sent, if a folder is given; ask the opening question where it is needed."""
     if kept.transcript is None:
         if sender.outputs == UNKNOWN_OUTPUTS:
-            sender.answer(_opening_rows(sender, bounds, 1))
+            sender.answer(_opening_rows(sender, bounds, 1) if samples is None else samples[:1])
         return sender
     log = open_log(Path(kept.transcript))  # first of all: a folder that cannot be used costs no question
     try:

@@ -47,23 +47,18 @@ class Parallel(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """All answers, in the order of the rows."""
-        answers = np.empty((0, 0))
-        for part, got in self._short(rows) or self.answer_parts(rows, len(rows)):
+        answers, whole = np.empty((0, 0)), _RequestBatch(slice(0, len(rows)))
+        short = len(rows) <= min(self.batch, SMALLEST_SHARE)  # no other thread is worth it
+        for part, got in self._in_turn(rows, whole) if short else self.answer_parts(rows, len(rows)):
             if not answers.size:
                 answers = np.empty((len(rows), got.shape[1]))
             answers[part] = got
         return answers
 
-    def _short(self, rows: FloatArray) -> Iterator[Part] | None:
-        """A question so short that no other thread is worth it."""
-        return (
-            self._in_turn(rows, _Batch(slice(0, len(rows)))) if len(rows) <= min(self.batch, SMALLEST_SHARE) else None
-        )
-
     def answer_parts(self, rows: FloatArray, size: int) -> Iterator[Part]:
         """Batches as they come in, not in order; `size` is an upper bound."""
         share = max(-(-len(rows) // self.spread), SMALLEST_SHARE)
-        batches = deque(map(_Batch, _slices(slice(0, len(rows)), min(size, share, self.batch))))
+        batches = deque(map(_RequestBatch, _slices(slice(0, len(rows)), min(size, share, self.batch))))
         if self.inner.outputs == UNKNOWN_OUTPUTS:
             yield from self._in_turn(rows, batches.popleft())
         workers = min(self.connections, len(batches))
@@ -73,7 +68,7 @@ class Parallel(Wrapper):
             crew.working += 1
         yield from crew.gather()
 
-    def _in_turn(self, rows: FloatArray, batch: _Batch) -> Iterator[Part]:
+    def _in_turn(self, rows: FloatArray, batch: _RequestBatch) -> Iterator[Part]:
         """A batch, in this thread."""
         todo = deque([batch])
         while todo:
@@ -92,7 +87,7 @@ class Parallel(Wrapper):
                 crew.room.release() if answers is None else crew.outbox.put((batch.part, answers))
         crew.outbox.put(None)
 
-    def _answer_batch(self, rows: FloatArray, batch: _Batch, todo: deque[_Batch]) -> FloatArray | None:
+    def _answer_batch(self, rows: FloatArray, batch: _RequestBatch, todo: deque[_RequestBatch]) -> FloatArray | None:
         """Answers to a batch; None where it is too large: its parts are then to be done, and handed on one by one."""
         limit = self.batch
         if batch.size <= limit:
@@ -108,7 +103,7 @@ class Parallel(Wrapper):
         todo.extendleft(reversed(batch.cut(limit)))
         return None
 
-    def _learn(self, taken: _Batch) -> None:
+    def _learn(self, taken: _RequestBatch) -> None:
         """Send nothing larger from now on, once all parts of the refused batch are done."""
         with self._learning:
             whole = taken.whole
@@ -128,7 +123,7 @@ class _Refused:
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _RequestBatch:
     """Rows to send together; `whole` is what they were cut from, if that was refused."""
 
     part: slice
@@ -138,23 +133,23 @@ class _Batch:
     def size(self) -> int:
         return int(self.part.stop - self.part.start)
 
-    def cut(self, size: int) -> list[_Batch]:
+    def cut(self, size: int) -> list[_RequestBatch]:
         """The same rows in parts of at most this size."""
         whole = _Refused(size, self.size, self.whole)
-        return [_Batch(part, whole) for part in _slices(self.part, size)]
+        return [_RequestBatch(part, whole) for part in _slices(self.part, size)]
 
 
 @dataclass
 class _Crew:
     """What the workers of one question share; `room` for a batch is free again when its answers are collected."""
 
-    todo: deque[_Batch]
+    todo: deque[_RequestBatch]
     room: threading.Semaphore
     outbox: queue.SimpleQueue[Answered | None] = field(default_factory=queue.SimpleQueue)
     stopped: threading.Event = field(default_factory=threading.Event)
     working: int = 0
 
-    def next(self) -> _Batch | None:
+    def next(self) -> _RequestBatch | None:
         """The next batch to send, None when there is none or something failed."""
         self.room.acquire()
         try:

@@ -19,7 +19,7 @@ import numpy as np
 from reluctant.errors import TargetBusy, TargetError, TargetRefused, TargetUnavailable
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Oracle, Wrapper
+from reluctant.oracles.base import Oracle, Wrapper, layers
 
 LOG = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.5
@@ -106,9 +106,9 @@ class Retrying(Wrapper):
         busy = isinstance(error, TargetBusy)
         if not busy:
             self.sizes.given_up(rows)
-        advice = "" if busy else self.sizes.advice()
+        advice = None if busy else self.sizes.diagnosis
         often = f"Tried {tried} times" if tried > 1 else "Tried once"
-        error.args = (" ".join(part for part in (str(error), f"{often}: {beside}.", advice) if part),)
+        error.advised(f"{often}: {beside}.", *([] if advice is None else [advice]))
 
     def _told_of(self, rows: FloatArray, error: TargetRefused) -> None:
         """Put the range that was answered into a refusal of these rows, if others were answered."""
@@ -116,14 +116,13 @@ class Retrying(Wrapper):
             return
         beside = self.sizes.beside(rows)
         self.sizes.given_up(rows)
-        error.args = (" ".join(part for part in (str(error), f"Asked: {beside}.", self.sizes.advice()) if part),)
+        advice = self.sizes.diagnosis
+        error.advised(f"Asked: {beside}.", *([] if advice is None else [advice]))
 
 
-def answered_sizes(oracle: Oracle | None) -> AnsweredSizes | None:
+def answered_sizes(oracle: Oracle) -> AnsweredSizes | None:
     """What became of calls to an opened target, where they are repeated; None where they are not."""
-    while oracle is not None and not isinstance(oracle, Retrying):
-        oracle = getattr(oracle, "inner", None)
-    return None if oracle is None else oracle.sizes
+    return next((layer.sizes for layer in layers(oracle) if isinstance(layer, Retrying)), None)
 
 
 def _wanted_seconds(error: TargetUnavailable) -> float:
@@ -199,10 +198,6 @@ class AnsweredSizes:
         inside = Remedy("answered-range", "open", {"domain": (low, high) if low < high else None})
         fewer = [Remedy("fewer-rows", "open", {"batch": self.most_rows})] if self.failed_rows > self.most_rows else []
         return Diagnosis("answered-range", {"failed": self.failed, "largest": self.largest}, (inside, *fewer))
-
-    def advice(self) -> str:
-        """The same as text; empty where there is nothing to say."""
-        return "" if self.diagnosis is None else str(self.diagnosis)
 
 
 def _rounded_inwards(bound: float, rounded: Callable[[float], int]) -> float:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
+from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch, words
 from reluctant.numerics import FLOAT_BYTES, FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.framelog import FrameLog, LogFrame, row_keys
@@ -166,7 +166,7 @@ class Transcript(Wrapper):
         if signature is None:
             raise InvalidInput.about(
                 "rng", got="None", expected="a seed, since a transcript is resumed by repeating the run",
-                fix="Pass rng=0.",
+                fix=words("Pass {rng}.", rng=0),
             )  # fmt: skip
         recorded = self._verbs.get(verb)
         if recorded is None:

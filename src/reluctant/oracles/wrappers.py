@@ -1,8 +1,8 @@
-"""Small wrappers: `Selected` outputs, `Batched` rows, `Watched` models, `Borrowed` oracles.
+"""Small wrappers: `Selected` outputs, `Held` columns, `Batched` rows, `Watched` models, `Borrowed` oracles.
 
-`Selected` keeps some outputs, in a chosen order. `Batched` sends no more rows in one call than a target takes.
-`Watched` asks a few old rows again from time to time, and raises if another model answers them. `Borrowed` leaves the
-oracle inside open.
+`Selected` keeps some outputs, in a chosen order. `Held` leaves some columns of the input at fixed values. `Batched`
+sends no more rows in one call than a target takes. `Watched` asks a few old rows again from time to time, and raises if
+another model answers them. `Borrowed` leaves the oracle inside open.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, TargetChanged
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import Explained, Facts, Moves, Oracle, PassThrough, Wrapper
@@ -55,6 +56,37 @@ class Selected(Wrapper):
 
 def _is_output_index(i: object, outputs: int) -> bool:
     return isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= int(i) < outputs
+
+
+class Held(Wrapper):
+    """Leaves some columns at these values: a row has the other columns, in their order. bounds: of all columns."""
+
+    def __init__(self, inner: Oracle, columns: Sequence[int], values: FloatArray, bounds: Domain) -> None:
+        super().__init__(inner)
+        self.columns, self.values, self.bounds = list(columns), values, bounds
+        self.others = np.setdiff1d(np.arange(inner.dim), self.columns)
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of the other columns."""
+        inner = self.inner.facts
+        low, high = (np.broadcast_to(side, (inner.dim,)) for side in (self.bounds.low, self.bounds.high))
+        domain = self.bounds if self.bounds.is_space else Domain(low[self.others], high[self.others])
+        identity = f"{inner.identity} columns {self.columns} at {self.values.tolist()}" if inner.identity else ""
+        return replace(inner, dim=len(self.others), domain=domain, identity=identity, samples=None)
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Ask with the columns put in."""
+        whole = np.empty((len(rows), self.inner.facts.dim))
+        whole[:, self.others], whole[:, self.columns] = rows, self.values
+        return self.inner.answer(whole)
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Gradients by the other columns."""
+        return Rewritten(self, Held(inner, self.columns, self.values, self.bounds), self._of_others)
+
+    def _of_others(self, found: Explained) -> Explained:
+        return Explained(found.values, found.gradients[:, :, self.others])
 
 
 class Batched(Wrapper):

@@ -147,7 +147,19 @@ def get_neurons(ask: Ask, constants: theory.Constants, grid: Grid, tol: float, r
     gradients = get_gradient(ask, x, grid.alpha, rng)
     biases = get_bias(ask, lines, line, intervals)
     equal = _Equal.up_to(tol, grid, constants.d)
-    pieces = _linear_pieces(gradients, biases, equal, constants.k)
+    # One interval for each (∇, b) there is: k + 1 linear pieces and k intervals with a kink, at most.
+    left, pieces = np.arange(len(biases)), list[int]()
+    while len(left):
+        first = int(left[0])
+        same = np.linalg.norm(gradients[left] - gradients[first], axis=1) <= equal.gradient
+        left = left[~(same & (np.abs(biases[left] - biases[first]) <= equal.bias))]
+        pieces.append(first)
+        if len(pieces) > 2 * constants.k + 1:
+            raise InvalidInput.about(
+                "constants.k, tol", got=f"more than {2 * constants.k + 1} different intervals on the line",
+                expected=f"at most that many for {constants.k} neurons",
+                fix="Give a larger k, or tol above the target's noise.",
+            )  # fmt: skip
     return _piece_differences(lines.origins[0], gradients[pieces], biases[pieces], equal, constants)
 
 
@@ -161,22 +173,6 @@ class _Equal:
     @classmethod
     def up_to(cls, tol: float, grid: Grid, d: int) -> _Equal:
         return cls(4 * tol / grid.alpha * math.sqrt(d), 2 * tol * (1 + 2 * grid.tau / grid.r))
-
-
-def _linear_pieces(gradients: FloatArray, biases: FloatArray, equal: _Equal, k: int) -> list[int]:
-    """One interval for each (∇, b) there is: k + 1 linear pieces and k intervals with a kink, at most."""
-    left, kept = np.arange(len(biases)), list[int]()
-    while len(left):
-        first = int(left[0])
-        same = np.linalg.norm(gradients[left] - gradients[first], axis=1) <= equal.gradient
-        left = left[~(same & (np.abs(biases[left] - biases[first]) <= equal.bias))]
-        kept.append(first)
-        if len(kept) > 2 * k + 1:
-            raise InvalidInput.about(
-                "constants.k, tol", got=f"more than {2 * k + 1} different intervals on the line",
-                expected=f"at most that many for {k} neurons", fix="Give a larger k, or tol above the target's noise.",
-            )  # fmt: skip
-    return kept
 
 
 def _piece_differences(

@@ -207,7 +207,11 @@ def theorem(constants: Constants) -> TheoremParameters:
     threshold_bound = separation * (c.k**2 * c.R * c.spread) + c.k * c.B
     bounds = Magnitude.of(c.k * c.R), threshold_bound
     largest = norm_bound(c, features)
-    samples = _sample_count(c, features, bounds, largest)
+    m = radius(c)
+    lipschitz = Magnitude.of(m * c.k * c.R + c.k * c.B)
+    x = m * (features * (bounds[0] ** 2 + bounds[1] ** 2)) ** 0.5
+    tail = 2 * lipschitz**2 * math.sqrt(math.log(1 / c.delta) / 2)
+    samples = (((4 * lipschitz * x * largest + tail) / c.eps) ** 2).ceil()
     search = intervals * rows_per_interval(c.d)
     return TheoremParameters(
         poly, separation, separation * (c.k * c.spread), interval, reach, gradient_step(c, interval),
@@ -261,17 +265,8 @@ def norm_bound(c: Constants, features: float | Magnitude) -> Magnitude:
     return Magnitude.of(features) ** 0.5 + c.k * (c.R + c.B)
 
 
-def _sample_count(c: Constants, features: Magnitude, bounds: tuple[Magnitude, Magnitude], norm: Magnitude) -> Magnitude:
-    """n for which 4L · XW/√n + 2c · √(log(1/δ)/2n) of Theorems 4.13 and 4.14 is ε, with L, c and X of Theorem 4.16."""
-    m = radius(c)
-    lipschitz = Magnitude.of(m * c.k * c.R + c.k * c.B)
-    x = m * (features * (bounds[0] ** 2 + bounds[1] ** 2)) ** 0.5
-    tail = 2 * lipschitz**2 * math.sqrt(math.log(1 / c.delta) / 2)
-    return (((4 * lipschitz * x * norm + tail) / c.eps) ** 2).ceil()
-
-
 @dataclass(frozen=True)
-class Row:
+class ParameterRow:
     """One parameter: its symbol, what it means, the theorem's value, and the value that was really used if any."""
 
     name: str
@@ -281,16 +276,16 @@ class Row:
     used: float | None
 
 
-def beside(asked: TheoremParameters, used: Mapping[str, float]) -> list[Row]:
+def beside(asked: TheoremParameters, used: Mapping[str, float]) -> list[ParameterRow]:
     """The theorem's parameters beside the ones that were really used, named by the fields of `TheoremParameters`."""
     names = [field.name for field in fields(asked)]
     unknown = sorted(set(used) - set(names))
     if unknown:
         raise InvalidInput.about("used", got=", ".join(unknown), expected=f"names among {', '.join(names)}")
-    return [Row(name, *_MEANINGS[name], getattr(asked, name), used.get(name)) for name in names]
+    return [ParameterRow(name, *_MEANINGS[name], getattr(asked, name), used.get(name)) for name in names]
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[ParameterRow]) -> str:
     """The rows as a Markdown table."""
     lines = ["| | meaning | the theorem asks | really used |", "|---|---|---:|---:|"]
     for row in rows:

@@ -34,17 +34,13 @@ from reluctant.numerics import FloatArray, Rng, as_generator
 
 __all__ = [
     "LayerScales",
-    "OutputSpread",
     "PerturbationLaw",
-    "angle_recursion",
     "bottlenecks",
     "gradient_terms",
-    "layer_angles",
     "layer_scales",
     "mean_angle",
     "minimal_perturbation",
     "next_angle",
-    "output_spread",
     "perturbation_law",
     "random_network",
     "sphere_points",
@@ -134,7 +130,7 @@ MOST_ITERATIONS = 300
 LEAST_PIVOT = 1e-4  # of rows of norm one: below it half the digits of the Gram matrix are gone
 
 
-def minimal_perturbation(weights: AnyFloats, x: AnyFloats, *, independent: bool = False) -> float:
+def minimal_perturbation(weights: AnyFloats, x: AnyFloats) -> float:
     """‖W⁺ W x‖ for weights (k, d) of any float format: the norm of x's part in their row space.
 
     Few neurons: Cholesky of W Wᵀ. Many: conjugate gradients on it, without forming it. Where neither settles
@@ -143,7 +139,6 @@ def minimal_perturbation(weights: AnyFloats, x: AnyFloats, *, independent: bool 
     Arguments:
         weights: of the layer.
         x: the input.
-        independent: says that W has full rank, so that as many neurons as inputs see all of x.
     """
     weights, x = np.asarray(weights), np.asarray(x)
     if weights.ndim != 2 or not len(weights) or x.shape != weights.shape[1:]:
@@ -153,9 +148,9 @@ def minimal_perturbation(weights: AnyFloats, x: AnyFloats, *, independent: bool 
     if not (np.isfinite(weights).all() and np.isfinite(x).all()):
         raise InvalidInput.about("weights, x", got="NaN or inf", expected="finite numbers")
     k, d = weights.shape
-    if k >= d:
-        return float(np.linalg.norm(x)) if independent else _norm_by_least_squares(weights, x)
-    norm = _norm_by_factor(weights, x) if k <= LARGEST_FACTOR else _norm_by_iteration(weights, x)
+    norm = None
+    if k < d:
+        norm = _norm_by_factor(weights, x) if k <= LARGEST_FACTOR else _norm_by_iteration(weights, x)
     return _norm_by_least_squares(weights, x) if norm is None else norm
 
 
@@ -231,26 +226,10 @@ def next_angle(angle: FloatArray | float) -> FloatArray:
     return np.where(theta < SMALL_ANGLE, small, np.arccos(np.clip(cosine, -1, 1)))
 
 
-def angle_recursion(angle: float, layers: int) -> FloatArray:
-    """The angle (layers + 1,) before and after each of so many wide layers."""
-    if layers < 0 or not 0 <= angle <= np.pi:
-        raise InvalidInput.about("angle, layers", got=(angle, layers), expected="an angle from 0 to π, layers from 0")
-    angles = [np.asarray(angle, float)]
-    for _ in range(layers):
-        angles.append(next_angle(angles[-1]))
-    return np.array(angles)
-
-
 def sphere_points(n: int, dim: int, rng: Rng = 0) -> FloatArray:
     """Points (n, dim), uniform on the unit sphere."""
     points = as_generator(rng).standard_normal((n, dim))
     return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
-
-
-def layer_angles(network: ReLUNetwork, points: FloatArray) -> FloatArray:
-    """Mean angle (hidden layers + 1,) between pairs of points and of their images, layer by layer."""
-    images = [points, *(np.maximum(values, 0) for values in network.preactivations(points))]
-    return np.array([mean_angle(image) for image in images])
 
 
 def mean_angle(points: FloatArray) -> float:
@@ -260,29 +239,3 @@ def mean_angle(points: FloatArray) -> float:
     # from the chord, which keeps its digits for small angles where the cosine does not
     chords = pdist(units) if len(units) > 1 else np.zeros(1)
     return float((2 * np.arcsin(np.minimum(chords / 2, 1.0))).mean())
-
-
-@dataclass(frozen=True)
-class OutputSpread:
-    """Theorem 3.1's ratio on a sample of the sphere.
-
-    ratio: largest |f(x) - f(y)| / |f(x)| over pairs. one_sign: whether all values have the same sign.
-    bound: √(log d / d), what the theorem says up to a constant for widths (ℓ d)^20.
-    """
-
-    ratio: float
-    one_sign: bool
-    bound: float
-
-
-def output_spread(network: ReLUNetwork, points: FloatArray) -> OutputSpread:
-    """How far a network with one output is from constant on these points."""
-    if network.outputs != 1:
-        raise InvalidInput.about("network", got=f"{network.outputs} outputs", expected="one")
-    values = network(points)[:, 0]
-    farthest = np.maximum(values - values.min(), values.max() - values)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = float(np.where(farthest > 0, farthest / np.abs(values), 0.0).max())
-    one_sign = bool((values > 0).all() or (values < 0).all())
-    d = network.dim
-    return OutputSpread(ratio, one_sign, float(np.sqrt(np.log(d) / d)) if d > 1 else float("nan"))

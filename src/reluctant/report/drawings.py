@@ -17,7 +17,7 @@ import numpy as np
 
 from reluctant._optional import require
 from reluctant.audit.facts import Linearity
-from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayer, LinePicture, PlanePicture, StageRows
+from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayerImages, LinePicture, PlanePicture, StageRows
 from reluctant.defenses.defense import defense_kind
 from reluctant.numerics import FloatArray
 from reluctant.report.numbers import count, percent, size, superscript
@@ -148,7 +148,7 @@ WEIGHTS = "coolwarm"  # grey where a weight is zero
 ACROSS = 8  # images in a row, at most
 
 
-def draw_first_layer(layer: FirstLayer | None) -> Drawing | None:
+def draw_first_layer(layer: FirstLayerImages | None) -> Drawing | None:
     """Images as one mosaic, each on a scale of its own."""
     if layer is None or not layer.images:
         return None

@@ -46,7 +46,14 @@ def junit_text(record: AuditRecord) -> str:
             _element("property", {"name": "command", "value": record.repeat.command}, properties)
             _element("property", {"name": "verdict", "value": str(record.verdict.level)}, properties)
         for case in cases:
-            _write_case(case, f"reluctant.{name}.{target_name(record)}", suite)
+            named = {"classname": f"reluctant.{name}.{target_name(record)}", "name": case.name}
+            element = _element("testcase", {**named, "time": f"{case.seconds:.3f}"}, suite)
+            if case.end == SKIPPED:
+                _element(SKIPPED, {"message": case.text}, element)
+            elif case.end is not None:
+                _element(case.end, {"type": case.kind, "message": case.text}, element, case.text)
+            elif case.text:
+                _element("system-out", {}, element, case.text)
         if name == "leaks":
             _element("system-out", {}, suite, verdict_sentence(record))
     ElementTree.indent(root, " ")
@@ -67,16 +74,6 @@ def _leak(record: AuditRecord, leak: LeakKind) -> Case:
 def _step(step: StepFacts) -> Case:
     kind = str(step.state) if step.diagnosis is None else step.diagnosis.slug
     return Case(step.step, STEP_ENDS.get(step.state), kind, step_sentence(step), step.seconds)
-
-
-def _write_case(case: Case, classname: str, suite: ElementTree.Element) -> None:
-    element = _element("testcase", {"classname": classname, "name": case.name, "time": f"{case.seconds:.3f}"}, suite)
-    if case.end == SKIPPED:
-        _element(SKIPPED, {"message": case.text}, element)
-    elif case.end is not None:
-        _element(case.end, {"type": case.kind, "message": case.text}, element, case.text)
-    elif case.text:
-        _element("system-out", {}, element, case.text)
 
 
 def _counts(cases: Sequence[Case]) -> dict[str, str]:

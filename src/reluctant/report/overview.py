@@ -13,7 +13,7 @@ from itertools import islice
 from reluctant.audit.facts import CopyMethod, ErrorKind, State, VerificationFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
 from reluctant.messages import Diagnosis
-from reluctant.messages.diagnosis import listed, rounded_to
+from reluctant.messages.diagnosis import decimal_places, listed
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.sweep_text import is_close, is_open, rate_delays
@@ -523,7 +523,7 @@ def _answer(record: AuditRecord) -> Figure | None:
     if not seen.deterministic:
         return Figure("Noise of an answer", size(seen.fresh_noise), f"fresh each time; {note}")
     decimals = seen.decimals
-    value = seen.number_format if decimals is None else rounded_to(decimals).removeprefix("rounded to ")
+    value = seen.number_format if decimals is None else decimal_places(decimals)
     return Figure("Digits in an answer", value, note)
 
 

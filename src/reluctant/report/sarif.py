@@ -46,7 +46,7 @@ NOTIFIED = {State.FAILED: "error", State.STOPPED: "error", State.NOT_BEGUN: "war
 
 
 @dataclass(frozen=True)
-class Finding:
+class SarifFinding:
     """One result: its diagnosis, the text of it, and what tells it apart from others of the same slug."""
 
     diagnosis: Diagnosis
@@ -84,15 +84,15 @@ def sarif_log(record: AuditRecord) -> dict[str, Any]:
     return {"$schema": SARIF_SCHEMA, "version": SARIF_VERSION, "runs": [run]}
 
 
-def findings(record: AuditRecord) -> Iterator[Finding]:
+def findings(record: AuditRecord) -> Iterator[SarifFinding]:
     """Leaks that were found or are not settled, the worst first; then why there is no copy, or no exact one."""
     states = {leak: record.leak_state(leak) for leak in LEAKS}
     for state in (LeakState.FOUND, LeakState.NOT_SETTLED):
         for leak in (leak for leak in LEAKS if states[leak] is state):
             diagnosis = record.leak_diagnosis(leak)
-            yield Finding(diagnosis, " ".join([said(diagnosis), *_defense(record, leak, state)]), str(leak))
+            yield SarifFinding(diagnosis, " ".join([said(diagnosis), *_defense(record, leak, state)]), str(leak))
     for reason in record.verdict.reasons:
-        yield Finding(reason.diagnosis, sentence(reason.diagnosis), reason.step)
+        yield SarifFinding(reason.diagnosis, sentence(reason.diagnosis), reason.step)
 
 
 def _defense(record: AuditRecord, leak: LeakKind, state: LeakState) -> list[str]:
@@ -118,7 +118,7 @@ def _rule(slug: str, record: AuditRecord) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _result(finding: Finding, index: int, record: AuditRecord) -> dict[str, Any]:
+def _result(finding: SarifFinding, index: int, record: AuditRecord) -> dict[str, Any]:
     slug, place = finding.diagnosis.slug, _place(record)
     identity = "\n".join([slug, finding.key, place])
     return {

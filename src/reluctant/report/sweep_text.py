@@ -15,6 +15,7 @@ from reluctant.audit.record import (
     SweepFacts,
     Trial,
 )
+from reluctant.defenses.defense import DefenseSpec
 from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels, defense_words
@@ -69,19 +70,22 @@ def sweep_sentence(sweep: SweepFacts) -> str:
 
 
 def owner_actions(record: AuditRecord) -> list[str]:
-    """What the owner can do, in order: stop a copy, delay it, settle open questions, watch the next release."""
+    """What the owner can do, in order: delay a copy, take digits from it, settle open questions, watch releases."""
     recovered, sweep, verdict = record.recovered, record.defenses, record.verdict
     rows = () if sweep is None else sweep.rows
     row = next((row for row in rows if sweep is not None and row.defense == sweep.cheapest), None)
     actions: list[str] = []
-    if recovered is not None and row is not None:
-        actions.append(f"Put {defense_words(row.defense)} before the model. {_users(row)}; exact recovery stops.")
     if recovered is not None:
         actions.append(
             f"Allow a user well below {count(recovered.queries)} queries: the copy took so many. Several accounts "
             "together get past a limit, so count their queries together."
         )
         actions.append("Say in your terms that answers must not train or rebuild a model, and keep a log of queries.")
+    if recovered is not None and sweep is not None and row is not None:
+        left = _from_labels(sweep) or " A copy trained on such answers was not tried, and may succeed."
+        actions.append(
+            f"Against exact recovery alone: put {defense_words(row.defense)} before the model. {_users(row)}.{left}"
+        )
     if LeakKind.FLIPPABLE in verdict.leaks:
         actions.append("Check inputs before you act on an answer: a small change flips some decisions.")
     if verdict.unsettled:
@@ -112,7 +116,7 @@ def _explanations(sweep: SweepFacts) -> str:
     """What gradients save, and which defenses of them take that away; empty where the target answers none."""
     if sweep.explanations is None:
         return ""
-    of_gradients = [row for row in sweep.rows if row.defense.startswith("gradient-")]
+    of_gradients = [row for row in sweep.rows if DefenseSpec.read(row.defense).of_gradients]
     stopping, idle = ([row for row in of_gradients if sweep.takes_saving(row) is stops] for stops in (True, False))
     named = [
         f" The difference {verb} with {', '.join(defense_words(row.defense) for row in rows)}."
@@ -225,16 +229,11 @@ def _copy(row: DefenseRow) -> Cell:
     if rebuilt.ok and "labels" in row.defense:
         return Cell("its boundary, to the last digits", "1", "bad")
     if rebuilt.ok:
-        return _verified(rebuilt)
+        error = rebuilt.error
+        if error is not None and not is_close(rebuilt):
+            return Cell("rough", "3", "warn")
+        if rebuilt.method != "extract":
+            return Cell("close", "2", "bad")
+        exact = error is not None and error <= EXACT_COPY
+        return Cell("exact", "0", "bad") if exact else Cell("every digit given", "1", "bad")
     return Cell("close, not verified", "3", "warn") if is_close(rebuilt) else Cell("none by these methods", "4", "calm")
-
-
-def _verified(rebuilt: Trial) -> Cell:
-    """Exact; else to all the digits that answers give, which an owner calls exact too; else close, or not even that."""
-    error = rebuilt.error
-    if error is not None and not is_close(rebuilt):
-        return Cell("rough", "3", "warn")
-    if rebuilt.method != "extract":
-        return Cell("close", "2", "bad")
-    exact = error is not None and error <= EXACT_COPY
-    return Cell("exact", "0", "bad") if exact else Cell("every digit given", "1", "bad")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -26,6 +27,7 @@ from reluctant.audit.facts import (
     State,
 )
 from reluctant.audit.record import AuditRecord, Level, StepFacts
+from reluctant.defenses.defense import DefenseSpec
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import beside_a_copy
 from reluctant.report.numbers import count, percent, powers, size
@@ -196,7 +198,16 @@ def error_phrase(error: CopyError) -> str:
     if error.kind is ErrorKind.DIGITS:
         return f"agrees with the target to {error.digits} digits{_seen(error)}"
     if error.kind is ErrorKind.HELD_OUT:
-        return _held_out_phrase(error)
+        inputs = f"{count(error.inputs)} inputs new to it"
+        same = "" if error.agreement is None else (
+            f"gives the same label for {percent(error.agreement)} of {inputs} "
+            f"(the commonest label alone: {percent(error.commonest)})"
+        )  # fmt: skip
+        if error.typical is None:
+            return same
+        below = "below " if error.is_bound else ""
+        off = f"has an error of {below}{size(error.typical)} of the answers' deviation, root mean square"
+        return f"{off}, and {same}" if same else f"{off}, at {inputs}"
     if error.kind is ErrorKind.RMS:
         return f"has an error of {size(error.typical)} of the output's deviation, root mean square"
     if error.kind is ErrorKind.BOUNDARY:
@@ -211,19 +222,6 @@ def _seen(error: CopyError) -> str:
     inside = f" in {error.inside.describe()}" if error.inside else ""
     largest = f"{size(error.largest)} of the output's deviation{inside}"
     return f" (largest error seen {largest}, at {count(error.inputs)} inputs)"
-
-
-def _held_out_phrase(error: CopyError) -> str:
-    inputs = f"{count(error.inputs)} inputs new to it"
-    same = "" if error.agreement is None else (
-        f"gives the same label for {percent(error.agreement)} of {inputs} "
-        f"(the commonest label alone: {percent(error.commonest)})"
-    )  # fmt: skip
-    if error.typical is None:
-        return same
-    below = "below " if error.is_bound else ""
-    off = f"has an error of {below}{size(error.typical)} of the answers' deviation, root mean square"
-    return f"{off}, and {same}" if same else f"{off}, at {inputs}"
 
 
 def held_out_error(measured: HeldOut) -> CopyError:
@@ -443,23 +441,20 @@ def _because(record: AuditRecord, steps: tuple[str, ...], first: str, elsewhere:
 def defense_words(name: str) -> str:
     """`decimals=3` as "3 decimals"; several one after the other; an unknown name unchanged."""
     parts = name.split(", ")
-    if len(parts) > 1 and parts[0] == "softmax" and parts[1].startswith("top="):
-        parts = parts[1:]  # of probabilities, as it says itself
-    return "".join(_joined_words(part, before) for before, part in zip(["", *parts], parts, strict=False))
+    specs = [DefenseSpec.read(part) for part in parts]
+    if [spec.kind for spec in specs[:2]] == ["softmax", "top"]:
+        parts, specs = parts[1:], specs[1:]  # of probabilities, as it says itself
+    words = [_words_of_one(spec) or part for spec, part in zip(specs, parts, strict=True)]
+    joints = [
+        JOINTS.get(spec.kind, ", ") if before.kind in GIVE_PROBABILITIES else ", " for before, spec in pairwise(specs)
+    ]  # digits of probabilities belong to them
+    return "".join(part for pair in zip(["", *joints], words, strict=True) for part in pair)
 
 
-def _joined_words(part: str, before: str) -> str:
-    """With what joins it to the one before: digits of probabilities belong to them."""
-    kind, makes = part.partition("=")[0], before.partition("=")[0]
-    joint = JOINTS.get(kind, ", ") if makes in GIVE_PROBABILITIES else ", "
-    return f"{joint}{_words_of_one(part)}" if before else _words_of_one(part)
-
-
-def _words_of_one(name: str) -> str:
-    head, *settings = name.split(",")
-    kind, _, value = head.partition("=")
-    words = DEFENSE_NAMES.get(kind)
+def _words_of_one(spec: DefenseSpec) -> str | None:
+    words = DEFENSE_NAMES.get(spec.kind)
     if words is None:
-        return name
-    words = DEFENSE_NAMES_OF_ONE[kind] if value == "1" and kind in DEFENSE_NAMES_OF_ONE else words.format(value)
-    return " ".join([words, *(f"({setting})" for setting in settings)])
+        return None
+    one = spec.value == "1" and spec.kind in DEFENSE_NAMES_OF_ONE
+    words = DEFENSE_NAMES_OF_ONE[spec.kind] if one else words.format(spec.value)
+    return " ".join([words, *(f"({setting})" for setting in spec.settings)])

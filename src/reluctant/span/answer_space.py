@@ -20,7 +20,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.geometry.lines import IntArray
-from reluctant.interface.noise import UNIFORM_SD, answer_kind, narrowest_format, rounding_noise
+from reluctant.interface.noise import UNIFORM_SD, answer_kind, are_log_probabilities, narrowest_format, rounding_noise
 from reluctant.messages import Diagnosis
 from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind, Rows
@@ -125,10 +125,7 @@ def output_space(
         run = Run[FloatArray].begin(opened, "output space", rng, np.empty((0, opened.outputs)))
         search = _AnswerSpace(opened, as_generator(rng), None if quiet is None else int(quiet))
 
-        def cut_short(outcome: Outcome) -> OutputSpace:
-            return search.result(outcome, run)
-
-        return run.finish(lambda: search.result(search.go(), run), cut_short)
+        return run.finish(lambda: search.result(search.go(), run), lambda outcome: search.result(outcome, run))
 
 
 class _AnswerSpace:
@@ -178,9 +175,12 @@ class _AnswerSpace:
         with raw_answers(self.oracle) as raw:
             values = self.oracle.answer(np.concatenate([rows, rows[:1]]))
         given = raw[0] if raw else values
-        link = _link_of(values) if self.oracle.unread else None
+        link: AnswerLink | None = None
+        if self.oracle.unread and self.outputs > 1:
+            softmax = answer_kind(values) is Kind.PROBABILITIES
+            link = "softmax" if softmax else "log-softmax" if are_log_probabilities(values) else None
         if link is not None:
-            self.oracle = Counting(Linked(self.oracle.inner, link), self.oracle.ledger, facts.domain, facts.samples)
+            self.oracle = self.oracle.around(Linked(self.oracle.inner, link))
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = UNDO_LINK[link](values)
             self.link, self.values = link, np.empty((0, values.shape[1]))
@@ -301,26 +301,10 @@ class _AnswerSpace:
             rank = len(basis)
             nothing = max(float(singular[rank]) if rank < len(singular) else 0.0, limit / DOUBLE.safety)
             margin = nothing / float(singular[rank - 1]) if rank else 0.0
-        if outcome is Outcome.OUTPUT_SPACE:
-            outcome = _outcome(len(basis), self.outputs, margin)
+        if outcome is Outcome.OUTPUT_SPACE and len(basis) == self.outputs:
+            outcome = Outcome.OUTPUTS_FULL
+        if outcome in GOOD_OUTCOMES and not (len(basis) and margin <= UNCLEAR_MARGIN):
+            outcome = Outcome.RANK_UNCLEAR if len(basis) else Outcome.CONSTANT
         return OutputSpace(
             outcome, basis, offset, margin, run.spent(), singular, self.link, run.stage, MappingProxyType(run.evidence)
         )  # fmt: skip
-
-
-def _outcome(rank: int, outputs: int, margin: float) -> Outcome:
-    if not rank:
-        return Outcome.CONSTANT
-    if margin > UNCLEAR_MARGIN:
-        return Outcome.RANK_UNCLEAR
-    return Outcome.OUTPUTS_FULL if rank == outputs else Outcome.OUTPUT_SPACE
-
-
-def _link_of(answers: FloatArray) -> AnswerLink | None:
-    """What answers of several outputs show by adding up to one."""
-    if answers.shape[1] == 1:
-        return None
-    if answer_kind(answers) is Kind.PROBABILITIES:
-        return "softmax"
-    with np.errstate(over="ignore"):
-        return "log-softmax" if answer_kind(np.exp(answers)) is Kind.PROBABILITIES else None

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask
 from reluctant.geometry.lines import BoolArray, orthogonal_moves
@@ -24,6 +23,7 @@ from reluctant.interface.health import examine
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
+from reluctant.oracles.base import check_rows
 
 TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
 
@@ -39,17 +39,7 @@ class Inputs:
     @classmethod
     def of(cls, domain: Domain, dim: int, given: ArrayLike | None) -> Inputs:
         """Check what the user gave."""
-        if given is None:
-            return cls(domain, dim)
-        try:
-            rows = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput.about("inputs", got=type(given).__name__, expected=f"numbers (n, {dim})") from error
-        if rows.ndim != 2 or rows.shape[1] != dim or not len(rows) or not np.isfinite(rows).all():
-            raise InvalidInput.about("inputs", got=f"shape {rows.shape}", expected=f"finite rows (n, {dim})")
-        if not domain.contains(rows):
-            raise InvalidInput.about("inputs", got="rows outside the domain", expected=f"rows in {domain.describe()}")
-        return cls(domain, dim, rows)
+        return cls(domain, dim, None if given is None else check_rows(given, dim, domain, "inputs"))
 
     def within(self, domain: Domain) -> Inputs:
         """The same inside another domain, with those of the user's rows that lie there."""
@@ -254,9 +244,7 @@ def first_look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach
     _, where, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
     live = np.asarray(counts[where.reshape(-1)] == 1)
     chosen = np.flatnonzero(live if live.any() else np.ones(len(live), dtype=bool))
-    chosen = chosen[
-        np.argsort(chosen % len(BOX_KINDS), kind="stable")
-    ]  # inside bounds the first kind has room around it
+    chosen = chosen[np.argsort(chosen % len(BOX_KINDS), kind="stable")]  # in bounds the first kind has room around it
     centres = points[np.resize(chosen, look_lines)]
     health = examine(oracle, rng, look_lines, centres=centres)
     noise = DistanceNoise.of(health, oracle.dim) if health.readings else DistanceNoise(0.0, 0.0)
@@ -296,10 +284,9 @@ class LivePoints:
         like_a_live_point = 0.8
         known = self.known[self.rng.integers(len(self.known), size=DRAWN_TOGETHER)]
         others = self.ground.sample(DRAWN_TOGETHER, self.rng)
-        alike = like_a_live_point if self.ground.domain.is_space else like_a_live_point**2
-        return np.asarray(
-            alike * known + (np.sqrt(1 - like_a_live_point**2) if self.ground.domain.is_space else 1 - alike) * others
-        )
+        if self.ground.domain.is_space:
+            return np.asarray(like_a_live_point * known + np.sqrt(1 - like_a_live_point**2) * others)
+        return np.asarray(like_a_live_point**2 * known + (1 - like_a_live_point**2) * others)
 
     def put_first(self, points: FloatArray, values: FloatArray) -> None:
         """Points to be drawn before all others."""

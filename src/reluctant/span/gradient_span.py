@@ -28,16 +28,16 @@ SPAN_ROUNDINGS = 2.0**9  # of the largest gradient: a direction that is weaker i
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedGradients:
     """Rows, their answers, and their gradients one below the other."""
 
     rows: FloatArray  # (n, d)
     values: FloatArray  # (n, m)
     slopes: FloatArray  # (n·m, d)
 
-    def __add__(self, other: _Asked) -> _Asked:
+    def __add__(self, other: _AskedGradients) -> _AskedGradients:
         pairs = ((self.rows, other.rows), (self.values, other.values), (self.slopes, other.slopes))
-        return _Asked(*(np.concatenate(pair) for pair in pairs))
+        return _AskedGradients(*(np.concatenate(pair) for pair in pairs))
 
 
 def from_gradients(
@@ -64,7 +64,7 @@ class _GradientSpan:
 
     def __init__(self, oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach: float) -> None:
         self.oracle, self.inputs, self.rng, self.reach = oracle, inputs, rng, reach
-        self.asked: _Asked | None = None
+        self.asked: _AskedGradients | None = None
         self.leak = 0.0
 
     def begin(self) -> bool:
@@ -83,11 +83,11 @@ class _GradientSpan:
     def ask(self, rows: FloatArray) -> None:
         """Take in the gradients at these rows."""
         found = self.oracle.query_gradients(rows)
-        fresh = _Asked(rows, found.values, found.gradients.reshape(-1, self.oracle.dim))
+        fresh = _AskedGradients(rows, found.values, found.gradients.reshape(-1, self.oracle.dim))
         self.asked = fresh if self.asked is None else self.asked + fresh
 
     @property
-    def known(self) -> _Asked:
+    def known(self) -> _AskedGradients:
         """What was asked."""
         assert self.asked is not None  # `begin` comes first
         return self.asked

@@ -8,7 +8,7 @@ direction that is missing: the search goes on, with sharper ears and farther poi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,37 +36,32 @@ from reluctant.span.first_look import (
     asked_inside,
     moves_outside,
 )
+from reluctant.span.long_steps import SpanEnding
 from reluctant.span.subspace import Complement
 
 CHECKED_POINTS = 64  # boundary points
-CHECK_ASIDE, CHECK_OFFSET = (
-    2.0,
-    0.004,
-)  # a direction is silent if such a step along it leaves every point within the offset
+CHECK_ASIDE, CHECK_OFFSET = 2.0, 0.004  # a silent direction: such a step along it leaves every point in the offset
 WEAKEST_SEEN = 0.02  # part of a normal outside the span that verification must not overlook
-
-
-@dataclass(frozen=True)
-class SpanCheck:
-    """The test of a span: the outcome, the directions that are there, margin, angle, and the inputs drawn for it."""
-
-    outcome: Outcome
-    basis: FloatArray
-    margin: float
-    angle: float
-    fresh: LabelledPoints
-    evidence: dict[str, object]
 
 
 def verify_labels(
     oracle: Counting, field: LabelField, seen: LabelledPoints, basis: FloatArray, left: float, rng: np.random.Generator
-) -> SpanCheck:
-    """Check a span whose directions should be off by no more than `left`. Cost: about 5000 rows and 13·k²."""
+) -> tuple[SpanEnding, LabelledPoints]:
+    """Check a span whose directions should be off by no more than `left`, and the new inputs it was checked at.
+
+    Cost: about 5000 rows and 13·k².
+    """
     check_located = 1e-3  # first boundary points, of a typical coordinate
     # Times the error to expect of a span, if that is not half the digits: a larger shift is a direction.
     explained_error = 100.0
     most_found = 0.5  # of the boundary points: if fewer are found again, nothing is verified
-    fresh = _fresh_inputs(oracle, seen, rng)
+    # Inputs: as many more as it takes to see every label a few times.
+    fresh_inputs, most_fresh, of_each_label = 256, 2048, 8
+    fresh = seen.more(oracle, fresh_inputs, rng)
+    while len(fresh.points) < most_fresh and fresh.rare(seen.names, of_each_label):
+        fresh += seen.more(oracle, len(fresh.points), rng)
+    rare = np.isin(seen.labels, list(fresh.rare(seen.names, of_each_label)))
+    fresh = fresh + seen[rare]
     changed = changed_labels(oracle, fresh)
     boundary = Boundary.between(field.ask, *fresh.pairs(CHECKED_POINTS, rng), check_located * field.scale)
     boundary, found = boundary.inside(field, basis, check_located * field.scale, field.resolution)
@@ -81,11 +76,11 @@ def verify_labels(
     shares = {"region": RULE_OF_THREE / len(fresh.points), "boundary": RULE_OF_THREE / CHECKED_POINTS}
     missed = Diagnosis("missed-label-direction", shares | {"weakest": max(leak, field.resolution / field.typical)})
     limits = Notes((fresh.source.asked(fresh.scale, field.reach), missed))
-    evidence = {
+    evidence: dict[str, Any] = {
         "leak": leak, "lost": lost, "weakest": weakest, "changed labels": changed,
         "directions that move nothing": len(basis) - len(there), "limits": limits,
     }  # fmt: skip
-    return SpanCheck(outcome, there, margin if silent else np.inf, angle, fresh, evidence)
+    return SpanEnding(outcome, there, margin if silent else np.inf, angle, evidence), fresh
 
 
 def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: float, rank: int, there: int) -> Outcome:
@@ -97,17 +92,6 @@ def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: floa
     if margin > UNCLEAR_MARGIN or there < rank == field.dim:
         return Outcome.RANK_UNCLEAR
     return Outcome.FULL_RANK if there == field.dim else Outcome.SPAN_RECOVERED
-
-
-def _fresh_inputs(oracle: Counting, seen: LabelledPoints, rng: np.random.Generator) -> LabelledPoints:
-    """New inputs until every label was seen a few times; for labels too rare for that, the old ones as well."""
-    # Inputs: as many more as it takes to see every label a few times.
-    fresh_inputs, most_fresh, of_each_label = 256, 2048, 8
-    found = seen.more(oracle, fresh_inputs, rng)
-    while len(found.points) < most_fresh and found.rare(seen.names, of_each_label):
-        found += seen.more(oracle, len(found.points), rng)
-    rare = np.isin(seen.labels, list(found.rare(seen.names, of_each_label)))
-    return found + seen[rare]
 
 
 def _moving_directions(field: LabelField, boundary: Boundary, basis: FloatArray) -> tuple[FloatArray, float, float]:
@@ -163,18 +147,6 @@ def _crossing_shifts(field: LabelField, boundary: Boundary, basis: FloatArray, r
 MOST_FLICKER = FARTHEST_FLICKER / 8  # resolution, of a typical input, from which labels flicker farther than was tried
 
 
-@dataclass(frozen=True)
-class FromLabels:
-    """How it ended, the basis found, how clear its rank is, how far it is off, and the numbers behind it."""
-
-    outcome: Outcome
-    basis: FloatArray
-    margin: float = np.inf
-    angle: float = np.nan
-    evidence: dict[str, Any] = field(default_factory=dict)
-    typical: float = 0.0  # norm of an input
-
-
 def from_labels(
     oracle: Counting,
     inputs: Inputs,
@@ -183,7 +155,7 @@ def from_labels(
     *,
     threshold: float | None,
     reach: float,
-) -> FromLabels:
+) -> SpanEnding:
     """Recover the span of a smooth or ReLU network from nothing but labels."""
     first_located = 1e-3  # first boundary points, of a typical coordinate
     asked_again = 3  # times that the first inputs are asked again: labels must keep their word
@@ -192,7 +164,7 @@ def from_labels(
     with labels.stage("look"):
         seen = label_points(labels, inputs, rng)
         if seen.one_label:
-            return FromLabels(Outcome.ONE_LABEL, nothing)
+            return SpanEnding(Outcome.ONE_LABEL, nothing)
         scale = inputs.scale_of(seen.points, seen.scale)
         ground = LabelField(asked_inside(labels.query, inputs.domain), labels.dim, inputs.domain, scale, reach=reach)
         first = Boundary.between(ground.ask, *seen.pairs(16, rng), first_located * ground.scale)
@@ -200,7 +172,7 @@ def from_labels(
         changed = changed_labels(labels, seen, asked_again)
     evidence = {"labels": len(seen.names), "resolution": ground.resolution, "changed labels": changed}
     if changed or ground.resolution > MOST_FLICKER * ground.typical:
-        return FromLabels(Outcome.TOO_NOISY, nothing, evidence=evidence)
+        return SpanEnding(Outcome.TOO_NOISY, nothing, evidence=evidence)
     run = _LabelRecovery(labels, ground, seen, rng, keep, evidence)
     return replace(run.unless_noisy(run.go()), typical=ground.typical)
 
@@ -216,11 +188,11 @@ class _LabelRecovery:
     keep: Callable[[FloatArray], None]
     evidence: dict[str, Any]
 
-    def go(self) -> FromLabels:
+    def go(self) -> SpanEnding:
         most_rounds = 4  # times that verification may send the search back for more directions
         farther_inputs = 64  # inputs far out that are tried, should something be missing
         complement, known = Complement(self.oracle.dim), 0  # so many directions, the first, have been refined
-        ended = FromLabels(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
+        ended = SpanEnding(Outcome.SPAN_PARTIAL, complement.basis, evidence=self.evidence)
         for _ in range(most_rounds):
             before = complement.rank
             with self.oracle.stage("search"):
@@ -231,13 +203,13 @@ class _LabelRecovery:
             ended, refined = self.refined(complement.basis, known)
             if ended.outcome is not Outcome.SPAN_PARTIAL:
                 return ended
-            if refined:
+            if refined and ended.basis is not None:
                 complement, known = Complement.of(ended.basis), len(ended.basis)
             with self.oracle.stage("look"):
                 self.seen += self.seen.more(self.oracle, farther_inputs, self.rng, farther=self.field.reach)
         return ended
 
-    def unless_noisy(self, ended: FromLabels) -> FromLabels:
+    def unless_noisy(self, ended: SpanEnding) -> SpanEnding:
         """A span that is not whole may have labels to blame that change when they are asked again."""
         if ended.outcome in (Outcome.SPAN_PARTIAL, Outcome.RANK_UNCLEAR):
             with self.oracle.stage("verification"):
@@ -245,10 +217,10 @@ class _LabelRecovery:
             return replace(ended, outcome=Outcome.TOO_NOISY) if changed else ended
         return ended
 
-    def refined(self, basis: FloatArray, known: int) -> tuple[FromLabels, bool]:
+    def refined(self, basis: FloatArray, known: int) -> tuple[SpanEnding, bool]:
         """Better digits for the directions found, whether they are all, and whether the digits are better at all."""
         nearly_exact = 1e-3  # last correction of a span in which a direction is missing that shows far out alone
-        partial = FromLabels(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
+        partial = SpanEnding(Outcome.SPAN_PARTIAL, basis, evidence=self.evidence)
         with self.oracle.stage("normals"):
             chosen = choose_normals(self.field, self.seen, basis, known, self.rng)
         if chosen is None:
@@ -264,10 +236,10 @@ class _LabelRecovery:
         self.keep(better.basis)
         return self.verified(better.basis, better.left), True
 
-    def verified(self, basis: FloatArray, left: float) -> FromLabels:
+    def verified(self, basis: FloatArray, left: float) -> SpanEnding:
         """The test of the span at boundary points between inputs that nothing was found with."""
         with self.oracle.stage("verification"):
-            checked = verify_labels(self.oracle, self.field, self.seen, basis, left, self.rng)
-        self.seen += checked.fresh
+            checked, fresh = verify_labels(self.oracle, self.field, self.seen, basis, left, self.rng)
+        self.seen += fresh
         self.evidence |= checked.evidence
-        return FromLabels(checked.outcome, checked.basis, checked.margin, checked.angle, self.evidence)
+        return replace(checked, evidence=self.evidence)

@@ -9,12 +9,14 @@ for each point and output. Solved and added, E leaves an error that is smaller b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from reluctant.geometry.gradients import gradients, row_batches
 from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.results import Outcome
 from reluctant.span.first_look import Ground, as_long_as_allowed, moves_outside
 from reluctant.span.subspace import Subspace
 
@@ -48,6 +50,27 @@ class FoundSpan:
     def rank(self) -> int:
         """Number of directions."""
         return len(self.basis)
+
+
+@dataclass(frozen=True)
+class SpanEnding:
+    """How a search ended: the basis, how clear its rank is, how far it is off, and the numbers behind it.
+
+    basis: None where there is nothing beyond what the run had kept. typical: norm of an input.
+    """
+
+    outcome: Outcome
+    basis: FloatArray | None = None
+    margin: float = np.inf
+    angle: float = np.nan
+    evidence: dict[str, Any] = field(default_factory=dict)
+    typical: float = 0.0
+
+    @classmethod
+    def of(cls, outcome: Outcome, found: FoundSpan, evidence: dict[str, Any], typical: float) -> SpanEnding:
+        """With directions, and what brought them."""
+        evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
+        return cls(outcome, found.basis, found.margin, found.angle, evidence, typical)
 
 
 LEAST_NEW = 1e-5  # part of a gradient outside the span that may be a direction; those so far are not exact either
@@ -130,9 +153,7 @@ def loud_places(
 
 
 LONGEST_STEP = 1e3  # of a long step, in typical coordinates: further out answers lose the digits that the step gains
-STRAIGHT_SHARE = (
-    0.1  # of the straight part around a point that a long step may use up, by the error it is there to find
-)
+STRAIGHT_SHARE = 0.1  # of the straight part around a point that a long step may use up, by the error it looks for
 
 
 @dataclass(frozen=True)
@@ -149,7 +170,13 @@ def refine_basis(
 ) -> FloatArray:
     """A better basis by one stage, with steps of these lengths (p,). Cost: d - k rows a point."""
     outside = Subspace(basis).null_basis
-    across = _slopes_across(ground, inside, outside, length, rng)
+    across = np.empty((*inside.value.shape, len(outside)))
+    for some in row_batches(len(inside.points), len(outside), ground.dim):
+        starts = inside.points[some, None]
+        taken = _step_lengths(ground, starts, outside, length[some], rng)
+        answers = ground.ask((starts + taken[:, :, None] * outside).reshape(-1, ground.dim))
+        change = answers.reshape(*taken.shape, -1) - inside.value[some, None]
+        across[some] = np.swapaxes(change / taken[:, :, None], 1, 2)
     slopes = inside.slope.reshape(-1, len(basis))
     correction = np.linalg.lstsq(slopes, across.reshape(-1, len(outside)), rcond=None)[0]
     return np.asarray(np.linalg.qr((basis + correction @ outside).T)[0].T)
@@ -176,20 +203,6 @@ def long_steps(ground: Ground, straight: FloatArray, angle: float, share: float 
 def without_rest(ground: Ground, basis: FloatArray, points: FloatArray) -> FloatArray:
     """Points in all of space without their invisible part, which only costs digits."""
     return (points @ basis.T) @ basis if ground.domain.is_space else points
-
-
-def _slopes_across(
-    ground: Ground, inside: SlopesInside, outside: FloatArray, length: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    """Slopes (p, m, n - k) over long steps along the directions outside."""
-    slopes = np.empty((*inside.value.shape, len(outside)))
-    for some in row_batches(len(inside.points), len(outside), ground.dim):
-        starts = inside.points[some, None]
-        taken = _step_lengths(ground, starts, outside, length[some], rng)
-        answers = ground.ask((starts + taken[:, :, None] * outside).reshape(-1, ground.dim))
-        change = answers.reshape(*taken.shape, -1) - inside.value[some, None]
-        slopes[some] = np.swapaxes(change / taken[:, :, None], 1, 2)
-    return slopes
 
 
 def _step_lengths(

@@ -12,11 +12,13 @@ from typing import Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.geometry.boundary import are_whole_numbers, as_labels
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Kind
+from reluctant.oracles.base import check_rows
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.open import Target, opened_target
 from reluctant.span.recover import Span
@@ -36,9 +38,8 @@ def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, r
 
     Returns rows (n, d); a row of zeros stays as it is. Cost: none.
     """
-    subspace, rows = _subspace(span), np.asarray(x, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[1] != subspace.dim or not len(rows) or not np.isfinite(rows).all():
-        raise InvalidInput.about("x", got=f"shape {rows.shape}", expected=f"finite rows (n, {subspace.dim})")
+    subspace = _subspace(span)
+    rows = check_rows(x, subspace.dim, Domain())
     if subspace.rank == subspace.dim:
         raise InvalidInput.about(
             "span", got=f"rank {subspace.rank} of {subspace.dim}", expected="a span with a null space",

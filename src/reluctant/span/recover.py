@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, NonFiniteAnswer
+from reluctant.errors import InvalidInput, NonFiniteAnswer, words
 from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
@@ -41,6 +41,7 @@ from reluctant.span.long_steps import (
     LONG_STEPS,
     LONG_STEPS_IN_BOUNDS,
     FoundSpan,
+    SpanEnding,
     leak_slopes,
     long_steps,
     loud_places,
@@ -56,16 +57,6 @@ ATTEMPTS = 3  # times that fresh inputs may show more
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction
 
 
-@dataclass(frozen=True)
-class FromValues:
-    """How it ended, what was found, and the numbers behind it."""
-
-    outcome: Outcome
-    found: FoundSpan | None
-    evidence: dict[str, object]
-    typical: float = 0.0  # norm of an input
-
-
 def from_values(
     oracle: Counting,
     inputs: Inputs,
@@ -74,23 +65,22 @@ def from_values(
     *,
     fine: bool,
     reach: float,
-) -> FromValues:
+) -> SpanEnding:
     """Recover the span of a ReLU network of any depth from its values."""
     few_digits = 1e-11  # noise over spread of the answers: above, directions are not found one by one
     seen = first_look(oracle, inputs, rng, reach)
     evidence: dict[str, object] = {"health": seen.health, "live share": seen.live_share}
     refusal = Outcome.CONSTANT if seen.is_constant else values_refusal(seen.health)
     if refusal is not None:
-        return FromValues(refusal, None, evidence)
+        return SpanEnding(refusal, evidence=evidence)
     way = _few_digits if _noise_share(seen.health) > few_digits else _many_digits
     outcome, found = way(oracle, seen, rng, keep, fine)
-    evidence |= {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
     looked_at = LONG_STEPS if seen.ground.domain.is_space else LONG_STEPS_IN_BOUNDS
     share = RULE_OF_THREE / (looked_at * max(seen.live_share, 1 / looked_at))
     ground = seen.ground
     missed = Diagnosis("missed-direction", {"share": min(share, 1.0), "weakest": found.limit})
     evidence["limits"] = Notes((ground.inputs.asked(ground.drawn, ground.reach), missed))
-    return FromValues(outcome, found, evidence, seen.ground.typical)
+    return SpanEnding.of(outcome, found, evidence, seen.ground.typical)
 
 
 def values_refusal(health: Interface) -> Outcome | None:
@@ -390,12 +380,12 @@ def _recover(
 
     def work() -> Span:
         if labels:
-            return recovery.labels(generator, threshold)
+            return recovery.result(from_labels(opened, source, generator, run.keep, threshold=threshold, reach=reach))
         if opened.facts.saturates and opened.facts.domain.is_space:
             return recovery.unsaturated(generator, fine)
         return recovery.behind_link(recovery.values(generator, fine), generator, fine)
 
-    return run.finish(work, lambda outcome: recovery.result(outcome, run.partial, evidence=run.evidence))
+    return run.finish(work, lambda outcome: recovery.result(SpanEnding(outcome, evidence=run.evidence)))
 
 
 def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float | None, reach: float) -> None:
@@ -408,13 +398,15 @@ def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float
     if threshold is None:
         return
     if not labels:
-        raise InvalidInput.about("threshold", got=threshold, expected="none without labels", fix="Pass labels=True.")
+        raise InvalidInput.about(
+            "threshold", got=threshold, expected="none without labels", fix=words("Pass {labels}.", labels=True)
+        )
     if not _is_number(threshold) or not np.isfinite(threshold):
         raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
     if oracle.outputs > 1:
         raise InvalidInput.about(
             "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
-            fix="Open one output with output=0 to compare it with a threshold.",
+            fix=words("Open one output with {output} to compare it with a threshold.", output=0),
         )  # fmt: skip
 
 
@@ -439,13 +431,9 @@ class _Recovery:
         ended = self.by_gradients(rng)
         if ended is None:
             ended = from_values(self.oracle, self.inputs, rng, self.run.keep, fine=fine, reach=self.reach)
-        evidence = self.run.evidence | ended.evidence
-        if ended.found is None:
-            return self.result(ended.outcome, self.run.partial, evidence=evidence)
-        found = ended.found
-        return self.result(ended.outcome, found.basis, found.margin, found.angle, evidence, ended.typical)
+        return self.result(replace(ended, evidence=self.run.evidence | ended.evidence))
 
-    def by_gradients(self, rng: np.random.Generator) -> FromValues | None:
+    def by_gradients(self, rng: np.random.Generator) -> SpanEnding | None:
         """From gradients, where the target answers them and they are clear; None elsewhere."""
         oracle, reading = trusted(self.oracle, rng)
         if reading is not None and reading.diagnosis is not None:
@@ -455,10 +443,8 @@ class _Recovery:
         ended = from_gradients(oracle, self.inputs, rng, self.run.keep, self.reach)
         if ended is None or ended[0] not in GOOD_OUTCOMES:
             return None
-        outcome, found = ended
-        evidence: dict[str, object] = {"gradients": found.gradients, "leak": found.leak, "limit": found.limit}
-        scale = self.inputs.scale_of(found.points, self.inputs.unit)
-        return FromValues(outcome, found, evidence, scale * float(np.sqrt(oracle.dim)))
+        scale = self.inputs.scale_of(ended[1].points, self.inputs.unit)
+        return SpanEnding.of(*ended, {}, scale * float(np.sqrt(oracle.dim)))
 
     def behind_link(self, span: Span, rng: np.random.Generator, fine: bool) -> Span:
         """The same, or that of the values behind the link that refused answers show."""
@@ -483,7 +469,7 @@ class _Recovery:
                 return self.at_use(self.values(rng, fine), box, rng)
             except NonFiniteAnswer:
                 box = smaller(box)
-        return self.result(Outcome.OUT_OF_REACH, self.run.partial)
+        return self.result(SpanEnding(Outcome.OUT_OF_REACH))
 
     def at_use(self, span: Span, box: Domain, rng: np.random.Generator) -> Span:
         """A part alone, where typical inputs outside the box see what it leaves out."""
@@ -495,38 +481,19 @@ class _Recovery:
         rows = self.run.spent()
         return replace(span, outcome=Outcome.SPAN_PARTIAL, rows=rows, evidence=evidence, angle=np.nan, reason=reason)
 
-    def labels(self, rng: np.random.Generator, threshold: float | None) -> Span:
-        ended = from_labels(self.oracle, self.inputs, rng, self.run.keep, threshold=threshold, reach=self.reach)
-        return self.result(ended.outcome, ended.basis, ended.margin, ended.angle, ended.evidence, ended.typical)
-
-    def result(
-        self,
-        outcome: Outcome,
-        basis: FloatArray,
-        margin: float = np.inf,
-        angle: float = np.nan,
-        evidence: Mapping[str, Any] = MappingProxyType({}),
-        typical: float = 0.0,
-    ) -> Span:
-        spent = self.run.spent()
-        rank = len(basis)
-        if rank == 0 and outcome is Outcome.CONSTANT:
+    def result(self, ended: SpanEnding) -> Span:
+        outcome, margin, angle = ended.outcome, ended.margin, ended.angle
+        basis = self.run.partial if ended.basis is None else ended.basis
+        if not len(basis) and outcome is Outcome.CONSTANT:
             margin, angle = 0.0, 0.0
         if outcome is Outcome.FULL_RANK:
             angle = 0.0
-        left, reason = split_reason(outcome, evidence)
-        reason = _of_labels(outcome, evidence) if reason is None else reason
+        left, reason = split_reason(outcome, ended.evidence)
+        changed = ended.evidence.get("changed labels")
+        if reason is None and outcome is Outcome.TOO_NOISY and changed is not None:  # no boundary could be followed
+            fields = {"changed": changed} if changed else {}
+            reason = Diagnosis("labels-changed" if changed else "labels-flicker", fields, (TRAIN,))
         return Span(
-            outcome, Subspace(basis), spent, margin, angle, self.run.stage, left,
-            followed=self.reach * typical, domain=self.inputs.domain, reason=reason,
+            outcome, Subspace(basis), self.run.spent(), margin, angle, self.run.stage, left,
+            followed=self.reach * ended.typical, domain=self.inputs.domain, reason=reason,
         )  # fmt: skip
-
-
-def _of_labels(outcome: Outcome, evidence: Mapping[str, Any]) -> Diagnosis | None:
-    """Why no boundary between labels could be followed; None where that was not asked."""
-    changed = evidence.get("changed labels")
-    if outcome is not Outcome.TOO_NOISY or changed is None:
-        return None
-    if changed:
-        return Diagnosis("labels-changed", {"changed": changed}, (TRAIN,))
-    return Diagnosis("labels-flicker", remedies=(TRAIN,))

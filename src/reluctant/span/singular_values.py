@@ -94,11 +94,8 @@ def _differences(
     return bent, (ahead - behind) / (2 * np.linalg.norm(moves, axis=1, keepdims=True))
 
 
-GRADIENTS_EACH, MOST_GRADIENTS_EACH, CLEAR_MARGIN = (
-    1.8,
-    2.8,
-    0.2,
-)  # gradients for each direction, and if the rank's margin is no better than this
+# Gradients for each direction; and if the rank's margin is no better than this.
+GRADIENTS_EACH, MOST_GRADIENTS_EACH, CLEAR_MARGIN = 1.8, 2.8, 0.2
 SPARE_GRADIENTS = 16  # and so many besides
 NOISE_EDGE = 2.0  # times the largest singular value that noise alone would have: above is a direction
 WEAK_PART = 0.1  # of the weakest direction: what long steps may show outside the span

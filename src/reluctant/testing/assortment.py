@@ -154,27 +154,20 @@ def _trained(rng: Generator, layers: Layers) -> None:
     first, second = ([np.zeros_like(value) for value in values] for _ in range(2))
     for step in range(1, 301):
         x = rng.standard_normal((128, inner.shape[1]))
-        gradients = _gradients(weights, biases, x, np.tanh(x @ inner.T) @ outer.T)
+        below = [x]
+        for w, b in zip(weights[:-1], biases[:-1], strict=True):
+            below.append(np.maximum(below[-1] @ w.T + b, 0))
+        error = 2 * (below[-1] @ weights[-1].T + biases[-1] - (np.tanh(x @ inner.T) @ outer.T)) / len(x)
+        of_weights, of_biases = [], []
+        for w, inputs in zip(reversed(weights), reversed(below), strict=True):
+            of_weights.append(error.T @ inputs)
+            of_biases.append(error.sum(axis=0))
+            error = (error @ w) * (inputs > 0)
+        gradients = [*reversed(of_weights), *reversed(of_biases)]
         for value, gradient, m, v in zip(values, gradients, first, second, strict=True):
             m += 0.1 * (gradient - m)
             v += 0.001 * (gradient**2 - v)
             value -= 0.02 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
-
-
-def _gradients(
-    weights: list[FloatArray], biases: list[FloatArray], x: FloatArray, wanted: FloatArray
-) -> list[FloatArray]:
-    """Of the mean square error, in the order weights, biases."""
-    below = [x]
-    for w, b in zip(weights[:-1], biases[:-1], strict=True):
-        below.append(np.maximum(below[-1] @ w.T + b, 0))
-    error = 2 * (below[-1] @ weights[-1].T + biases[-1] - wanted) / len(x)
-    of_weights, of_biases = [], []
-    for w, inputs in zip(reversed(weights), reversed(below), strict=True):
-        of_weights.append(error.T @ inputs)
-        of_biases.append(error.sum(axis=0))
-        error = (error @ w) * (inputs > 0)
-    return [*reversed(of_weights), *reversed(of_biases)]
 
 
 TWISTS: dict[str, Callable[[Generator, Layers], None]] = {

@@ -9,7 +9,9 @@ inputs unless said.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
 
 import numpy as np
 
@@ -24,24 +26,108 @@ SEVERAL_OUTPUTS = 5
 class _FlawedParts:
     """Mutable arrays of a two-layer network, in which to plant a flaw."""
 
-    def __init__(self, rng: Rng, outputs: int = 1) -> None:
+    def __init__(self, rng: Rng, outputs: int) -> None:
         self.rng = as_generator(rng)
         network = planted((*DEGENERATE_WIDTHS[:2], outputs), self.rng)
         self.w, self.a = network.weights[0].copy(), network.weights[1].copy()
         self.b, self.c = network.biases[0].copy(), network.biases[1].copy()
 
-    def network(self) -> ReLUNetwork:
-        return ReLUNetwork([self.w, self.a], [self.b, self.c])
+
+def _family(flaw: Callable[..., None]) -> Callable[..., ReLUNetwork]:
+    """The networks with a flaw that a function plants, of one output or of several."""
+
+    @wraps(flaw)
+    def flawed(rng: Rng, *sizes: Any, outputs: int = 1, **named: Any) -> ReLUNetwork:
+        parts = _FlawedParts(rng, outputs)
+        flaw(parts, *sizes, **named)
+        return ReLUNetwork([parts.w, parts.a], [parts.b, parts.c])
+
+    return flawed
 
 
-def near_parallel(rng: Rng, distance: float, opposite: bool, outputs: int = 1) -> ReLUNetwork:
+@_family
+def near_parallel(parts: _FlawedParts, distance: float, opposite: bool) -> None:
     """Two neurons whose weights and biases differ by `distance`; outputs of equal or of opposite sign."""
-    parts = _FlawedParts(rng, outputs)
     d = parts.w.shape[1]
     parts.w[1] = parts.w[0] + distance * parts.rng.standard_normal(d) / np.sqrt(d)
     parts.b[1] = parts.b[0] + distance * parts.rng.standard_normal()
     parts.a[:, 1] = (-0.999 if opposite else 0.7) * parts.a[:, 0]
-    return parts.network()
+
+
+@_family
+def duplicate(parts: _FlawedParts) -> None:
+    """Two equal neurons with outputs of their own."""
+    parts.w[1], parts.b[1] = parts.w[0], parts.b[0]
+
+
+@_family
+def mirrored(parts: _FlawedParts) -> None:
+    """Two neurons on the two sides of one hyperplane."""
+    parts.w[1], parts.b[1] = -parts.w[0], -parts.b[0]
+
+
+@_family
+def parallel_offset(parts: _FlawedParts, offset: float) -> None:
+    """Two neurons with equal weights and biases `offset` apart."""
+    parts.w[1], parts.b[1] = parts.w[0], parts.b[0] + offset
+
+
+@_family
+def weak_outputs(parts: _FlawedParts, factor: float) -> None:
+    """Three neurons whose output weights are scaled down by `factor`."""
+    parts.a[:, :3] *= factor
+
+
+@_family
+def far_biases(parts: _FlawedParts, size: float) -> None:
+    """Three neurons whose creases are about `size` away."""
+    parts.b[:3] = size * np.array([1.0, -1.0, 1.3])
+
+
+@_family
+def rescaled(parts: _FlawedParts, factor: float) -> None:
+    """Three neurons with weights times `factor` and outputs divided by it: the same function."""
+    parts.w[:3] *= factor
+    parts.b[:3] *= factor
+    parts.a[:, :3] /= factor
+
+
+@_family
+def grid_weights(parts: _FlawedParts) -> None:
+    """Weights and biases that are multiples of 1/8, outputs ±1."""
+    parts.w, parts.b, parts.a = np.round(8 * parts.w) / 8, np.round(8 * parts.b) / 8, np.sign(parts.a)
+
+
+@_family
+def zero_biases(parts: _FlawedParts) -> None:
+    """Every crease passes through the origin."""
+    parts.b[:] = 0
+
+
+@_family
+def dead_inputs(parts: _FlawedParts) -> None:
+    """Thirty inputs that nothing looks at."""
+    parts.w[:, 10:40] = 0
+
+
+@_family
+def sparse(parts: _FlawedParts) -> None:
+    """Nine weights in ten are zero."""
+    parts.w[parts.rng.random(parts.w.shape) < 0.9] = 0
+
+
+@_family
+def scaled_output(parts: _FlawedParts, factor: float) -> None:
+    """The whole output times `factor`."""
+    parts.a *= factor
+    parts.c *= factor
+
+
+@_family
+def dead_neurons(parts: _FlawedParts) -> None:
+    """One neuron with zero weights, one with a zero output."""
+    parts.w[0] = 0
+    parts.a[:, 1] = 0
 
 
 def narrow_ridge(rng: Rng, wide: float = 0.01, dim: int = 12, neurons: int = 20) -> ReLUNetwork:
@@ -53,94 +139,6 @@ def narrow_ridge(rng: Rng, wide: float = 0.01, dim: int = 12, neurons: int = 20)
     spread = ReLUNetwork([w, a], [b, np.zeros(1)])(rng.standard_normal((2000, dim))).std()
     weights = [np.vstack([w, across, across, across]), np.hstack([a, high * spread / wide * np.array([[1, -2, 1]])])]
     return ReLUNetwork(weights, [np.concatenate([b, [wide - place, -place, -wide - place]]), np.zeros(1)])
-
-
-def duplicate(rng: Rng, outputs: int = 1) -> ReLUNetwork:
-    """Two equal neurons with outputs of their own."""
-    parts = _FlawedParts(rng, outputs)
-    parts.w[1], parts.b[1] = parts.w[0], parts.b[0]
-    return parts.network()
-
-
-def mirrored(rng: Rng) -> ReLUNetwork:
-    """Two neurons on the two sides of one hyperplane."""
-    parts = _FlawedParts(rng)
-    parts.w[1], parts.b[1] = -parts.w[0], -parts.b[0]
-    return parts.network()
-
-
-def parallel_offset(rng: Rng, offset: float) -> ReLUNetwork:
-    """Two neurons with equal weights and biases `offset` apart."""
-    parts = _FlawedParts(rng)
-    parts.w[1], parts.b[1] = parts.w[0], parts.b[0] + offset
-    return parts.network()
-
-
-def weak_outputs(rng: Rng, factor: float) -> ReLUNetwork:
-    """Three neurons whose output weights are scaled down by `factor`."""
-    parts = _FlawedParts(rng)
-    parts.a[:, :3] *= factor
-    return parts.network()
-
-
-def far_biases(rng: Rng, size: float) -> ReLUNetwork:
-    """Three neurons whose creases are about `size` away."""
-    parts = _FlawedParts(rng)
-    parts.b[:3] = size * np.array([1.0, -1.0, 1.3])
-    return parts.network()
-
-
-def rescaled(rng: Rng, factor: float) -> ReLUNetwork:
-    """Three neurons with weights times `factor` and outputs divided by it: the same function."""
-    parts = _FlawedParts(rng)
-    parts.w[:3] *= factor
-    parts.b[:3] *= factor
-    parts.a[:, :3] /= factor
-    return parts.network()
-
-
-def grid_weights(rng: Rng) -> ReLUNetwork:
-    """Weights and biases that are multiples of 1/8, outputs ±1."""
-    parts = _FlawedParts(rng)
-    parts.w, parts.b, parts.a = np.round(8 * parts.w) / 8, np.round(8 * parts.b) / 8, np.sign(parts.a)
-    return parts.network()
-
-
-def zero_biases(rng: Rng) -> ReLUNetwork:
-    """Every crease passes through the origin."""
-    parts = _FlawedParts(rng)
-    parts.b[:] = 0
-    return parts.network()
-
-
-def dead_inputs(rng: Rng) -> ReLUNetwork:
-    """Thirty inputs that nothing looks at."""
-    parts = _FlawedParts(rng)
-    parts.w[:, 10:40] = 0
-    return parts.network()
-
-
-def sparse(rng: Rng) -> ReLUNetwork:
-    """Nine weights in ten are zero."""
-    parts = _FlawedParts(rng)
-    parts.w[parts.rng.random(parts.w.shape) < 0.9] = 0
-    return parts.network()
-
-
-def scaled_output(rng: Rng, factor: float) -> ReLUNetwork:
-    """The whole output times `factor`."""
-    parts = _FlawedParts(rng)
-    parts.a *= factor
-    parts.c *= factor
-    return parts.network()
-
-
-def dead_neurons(rng: Rng) -> ReLUNetwork:
-    """One neuron with zero weights, one with a zero output."""
-    parts = _FlawedParts(rng)
-    parts.w[0] = 0
-    parts.a[:, 1] = 0
-    return parts.network()
 
 
 DEGENERATE: dict[str, Family] = {

@@ -3,6 +3,11 @@
 `points` says where they are compared, `comparison` by which tolerance. Probabilities are compared inside a box in which
 their link can read them, and at typical inputs outside it. Network against network, weights in hand, is in
 `reluctant.verification.alignment`.
+
+At rows whose columns are all of size 1 the answers follow the column with the largest slopes. An error in another
+column by the tolerance there is, at rows of that column's own size, larger by the ratio of their slopes. So where no
+rows and no bounds of the inputs are known, `compare_at_own_scales` repeats the comparison in units in which every
+column of the network weighs the same. The noise of the answers is measured there as well.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
@@ -21,7 +27,7 @@ from reluctant.interface.noise import RawDigits, format_noise, measure_noise, no
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.input_units import Box, in_units
+from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
@@ -132,7 +138,8 @@ class Verification:
         if self.ok:
             said.append(
                 f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of typical inputs err by "
-                f"more{than}."
+                f"more{than}: a ridge through their middle narrower than {self.narrowest:.2g} of an input's deviation "
+                "may have been missed."
             )
         if self.slope_error is not None:
             said.append(f"Gradients differ by {self.slope_error:.1e} of the largest at most.")
@@ -249,6 +256,8 @@ def examine(
     alone: int = 0,
     sparse: int = 0,
     far_cells: bool = False,
+    whole_lines: int = 0,
+    covering: int = 0,
     gradients: bool = False,
     most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
@@ -259,10 +268,12 @@ def examine(
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
     on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
     alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
-    far_cells: also far out, where one unit of a layer is on alone. gradients: compare those that the target answers,
-    too, at points beside creases in place of points on them. most_tolerance: where noise asks for
-    more, nothing is decided. raw: the answers of the target itself behind its link, before and from now on. asked: all
-    points, asked before, of a network without hidden neurons: then nothing is asked.
+    far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines to far out, in every piece.
+    covering: at most so many for each layer where units that it may lack would be on. gradients: compare those that the
+    target answers, too, at points beside creases in place of points on them.
+    most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
+    link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
+    asked.
     """
     if points < 2 or per_neuron < 0:
         raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
@@ -272,7 +283,7 @@ def examine(
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
                 on_lines=on_lines, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
-                creases=held_out is None, on_creases=not gradients,
+                whole_lines=whole_lines, covering=covering, creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
@@ -322,15 +333,16 @@ def examine_by_gradients(
 ) -> Verification:
     """Several hidden layers beside values and gradients: d + 1 numbers a row, so far fewer rows than values take.
 
-    held_out: rows far out, where one unit is on alone, if they were asked before.
+    held_out: rows where units that a layer may lack would be on, if they were asked before. Lines go far out: a unit
+    that the network lacks changes the gradient of the target in some piece of a line that meets its crease.
     """
-    few_neurons, two_hidden = 32, 3  # layers of weights
+    few_neurons, two_hidden, covering = 32, 3, 64  # layers of weights; rows a layer, at most
     small = network.depth > two_hidden or sum(network.widths[1:-1]) <= few_neurons  # units that few inputs switch on
-    at_scales, at_use, on_lines, sparse, beside, alone = (128, 256, 96, 64, 1, 64) if small else (6, 48, 16, 12, 0, 0)
+    at_scales, at_use, on_lines, beside, alone, whole = (48, 256, 64, 1, 32, 128) if small else (6, 40, 0, 0, 0, 18)
     return examine(
         oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=beside,
-        alone=alone, sparse=sparse, far_cells=held_out is None, held_out=held_out, counterexamples=counterexamples,
-        gradients=True,
+        alone=alone, whole_lines=whole, covering=covering if small or held_out is None else 0,
+        far_cells=small or held_out is None, held_out=held_out, counterexamples=counterexamples, gradients=True,
     )  # fmt: skip
 
 
@@ -388,3 +400,96 @@ def _summarise(errors: dict[str, FloatArray], ok: bool, tol: float, untested: in
 def _unseen_share(points: int) -> float:
     """1 - (1 - confidence)^(1/n): a larger share of the inputs would have been met by one of n points."""
     return float(1 - (1 - CONFIDENCE) ** (1 / points))
+
+
+# ---- at rows of the columns' own sizes
+
+UNLIKE = 100.0  # the tolerance √ε becomes 1.5e-6 of a deviation: with less, more than half of its digits remain
+FAINT = 1e-9  # of the largest slope: a column that does nothing may have such weights by rounding
+FAINT_BY_NOISE = 1e3  # times the relative noise of answers: and such ones by noise, at the precision the target has
+FAINTEST = 1e-18  # of the largest slope: fainter ones are below rounding wherever others say anything
+CLEAR = 1e-10  # of the answers: smaller changes may be rounding
+CLEAR_OF_NOISE = 1e2  # times the relative noise of answers: smaller changes may be noise
+OWN_SCALE_POINTS, OWN_SCALE_LINE_POINTS = 36, 16
+
+
+def column_sizes(network: ReLUNetwork) -> FloatArray:
+    """Bounds (d,) of the slope in each column: the products of absolute weights, over all paths to the outputs."""
+    weights = [np.zeros(width) for width in network.widths]
+    weights[-1] = np.ones(network.outputs)
+    for layer in range(network.depth, 0, -1):
+        for source, w in network.incoming(layer).items():
+            weights[source] = weights[source] + weights[layer] @ np.abs(w)
+    return weights[0]
+
+
+def are_unlike(sizes: FloatArray, weights: NDArray[np.intp]) -> bool:
+    """True if columns, of so many weights each, differ by two decades more than those of random weights do.
+
+    The smallest of d columns of n Gaussian weights is about d^(-1/n) of a typical one.
+    """
+    return bool((sizes.max() > UNLIKE * len(sizes) ** (1 / np.maximum(weights, 1)) * sizes).any())
+
+
+def compare_at_own_scales(
+    oracle: Counting,
+    network: ReLUNetwork,
+    rng: np.random.Generator,
+    most_tolerance: float = MOST_TOLERANCE,
+    noise: float = 0.0,
+) -> Verification | None:
+    """The comparison at rows of the columns' own sizes; None where those that do anything are alike.
+
+    noise: of an answer, relative to its size. Cost: nothing where all are alike; else about 220 rows and two for each
+    neuron, and 72 more where columns are so faint that they may do nothing.
+    """
+    sizes, weights = column_sizes(network), _weights_of_columns(network)
+    if not sizes.any() or not are_unlike(sizes, weights):
+        return None
+    faint = sizes < max(FAINT, FAINT_BY_NOISE * noise) * sizes.max()
+    clear = max(CLEAR, CLEAR_OF_NOISE * noise)
+    silent = faint & (_do_nothing(oracle, sizes, faint, rng, clear) if faint.any() else False)
+    if not are_unlike(sizes[~silent], weights[~silent]):
+        return None
+    units = _own_units(network, np.where(silent, np.median(sizes[~silent]), sizes))
+    found = examine(
+        scaled_by(oracle, units), units.reduced_network(network), rng,
+        points=OWN_SCALE_POINTS, per_neuron=1, on_lines=OWN_SCALE_LINE_POINTS, most_tolerance=most_tolerance,
+    )  # fmt: skip
+    against = found.counterexamples
+    if against is None:
+        return found
+    return replace(found, counterexamples=HeldOutRows(units.rows(against.rows), against.answers))
+
+
+def _weights_of_columns(network: ReLUNetwork) -> NDArray[np.intp]:
+    """How many weights (d,) of neurons and outputs each column of the input has, rounding excepted."""
+    into = [network.incoming(layer).get(0) for layer in range(1, network.depth + 1)]
+    rows = np.abs(np.concatenate([w for w in into if w is not None]))
+    return np.asarray((rows > FAINT * rows.max()).sum(axis=0))
+
+
+def _own_units(network: ReLUNetwork, sizes: FloatArray) -> InputUnits:
+    """Units in which columns weigh the same, and hyperplanes of the first layer pass at the scale of use."""
+    units = InputUnits(np.zeros(network.dim), 1 / np.maximum(sizes, FAINTEST * sizes.max()))
+    if network.depth == 1:
+        return units
+    offsets = np.abs(units.reduced_network(network).hyperplanes()[1])
+    distances = offsets[np.isfinite(offsets) & (offsets > 0)]
+    return replace(units, scale=units.scale * (float(np.median(distances)) if len(distances) else 1.0))
+
+
+def _do_nothing(
+    oracle: Counting, sizes: FloatArray, faint: NDArray[np.bool_], rng: np.random.Generator, clear: float
+) -> bool:
+    """True if no step in the faint columns, up to where rounding hides the others, changes the answers.
+
+    A change by more than a faint slope makes over that step does not count: a unit has woken that is off at use.
+    """
+    ladder = np.repeat(10.0 ** np.arange(-np.log10(FAINTEST)), 2) / sizes.max()
+    rows = rng.normal(size=(len(ladder), oracle.dim)) * np.where(faint, 0.0, 1 / np.where(faint, 1.0, sizes))
+    steps = ladder[:, None] * rng.normal(size=rows.shape) * faint
+    with oracle.stage("verify", expected=2 * len(rows)):
+        before, after = np.split(oracle.query(np.concatenate([rows, rows + steps])), 2)
+    changes, largest = np.abs(after - before).max(axis=1), np.abs(before).max()
+    return not bool(((changes > clear * largest) & (changes <= FAINT * ladder * oracle.dim)).any())

@@ -7,11 +7,15 @@ network that lacks one has another gradient there.
 
 First layers no wider than the input take any values; deeper ones those that a linear programme finds. Nothing here
 queries the target.
+
+`covering_points` asks what a missing unit could look like: units are drawn on the features of a layer, and points are
+chosen until each of them that is on anywhere is on at one of these.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from reluctant.networks import ReLUNetwork
@@ -22,6 +26,8 @@ FAR_OUT = 1e5  # scales of use: biases count for nothing there
 OFF = 0.05, 1.0  # of a value that is off, in its own size
 SPREAD = 1.5  # of the logarithm of a value that is on
 POOL = 400  # rays that those of layers beyond the second are chosen from
+DRAWN_UNITS, COVERED = 1500, 0.99  # that points are chosen for, and the share of them that is to be on at one
+POOL_SCALES = (1.0, 3.0, 10.0, 1e3)  # of random inputs among which these points are
 
 
 def _takes_any_values(network: ReLUNetwork) -> bool:
@@ -81,6 +87,66 @@ def far_points(network: ReLUNetwork, rng: np.random.Generator) -> FloatArray:
     values = np.where(rays > 0, rays, -rng.uniform(*OFF, rays.shape))
     near = _with_values(network, -rng.uniform(*OFF, (1, network.widths[1])), rng)
     return joined([near, _with_values(network, FAR_OUT * values, rng, FAR_OUT)])
+
+
+def covering_points(
+    network: ReLUNetwork, rng: np.random.Generator, *, layers: tuple[int, ...] | None = None, most: int = 64
+) -> FloatArray:
+    """At most so many points (n, d) for each layer at which nearly every unit that it may lack would be on.
+
+    layers: that may lack one, from 1, also the one above the last hidden one; all hidden ones if None. Units are drawn
+    with weights of all kinds, also mostly negative ones, which hardly any input switches on. Points far out are among
+    those that are chosen from.
+    """
+    if network.depth < 2 or not network.is_chain:
+        return np.empty((0, network.dim))
+    pool = diverse_points(network, rng)
+    features = [pool, *(np.maximum(values, 0) for values in network.preactivations(pool)[: network.depth - 1])]
+    shown = np.abs(network.gradients(pool)).max(axis=(1, 2)) > 0
+    chosen = []
+    for layer in layers or range(1, network.depth):
+        below = features[layer - 1]
+        some = shown if shown.any() else ~shown
+        picked = covering(below[some], most, rng)
+        chosen.append(pool[np.flatnonzero(some)[picked]])
+    return joined(chosen)
+
+
+def diverse_points(network: ReLUNetwork, rng: np.random.Generator) -> FloatArray:
+    """Points (n, d) of many patterns: random ones of several scales, and where parts of the first layer are on."""
+    each = POOL // len(POOL_SCALES)
+    random = [scale * rng.standard_normal((each, network.dim)) for scale in POOL_SCALES]
+    if not _takes_any_values(network):
+        return joined(random)
+    width = network.widths[1]
+    axes = np.where(np.eye(width) > 0, 1.0, -rng.uniform(*OFF, (width, width)))
+    low = np.where(rng.random((width, width)) < 1 / 2, -1.0, 1.0) * rng.uniform(1e-3, 1e-2, (width, width))
+    beside = np.where(np.eye(width) > 0, 1.0, low)
+    sparse = _sparse(network, POOL, rng)
+    values = joined([axes, beside, sparse, -rng.uniform(*OFF, (1, width))])
+    near, far = _with_values(network, values, rng), _with_values(network, POOL_SCALES[-1] * values, rng)
+    return joined([*random, near, far])
+
+
+def covering(features: FloatArray, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Indices of points with these features (n, k) at which nearly every drawn unit is on, at most so many."""
+    k = features.shape[1]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(features))
+    there = np.isfinite(logs)
+    sizes = np.exp(np.where(there, logs, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1))
+    scaled = features / sizes
+    weights = rng.standard_normal((DRAWN_UNITS, k)) - rng.uniform(-1.0, 2.0, (DRAWN_UNITS, 1))
+    biases = np.sqrt(k) * rng.standard_normal(DRAWN_UNITS)
+    on = scaled @ weights.T + biases > 0
+    on = on[:, on.any(axis=0)]
+    chosen: list[int] = []
+    wanted = (1 - COVERED) * on.shape[1]
+    while on.shape[1] > wanted and len(chosen) < most:
+        best = int(np.argmax(on.sum(axis=1)))
+        chosen.append(best)
+        on = on[:, ~on[best]]
+    return np.array(chosen, dtype=np.intp)
 
 
 def _sparse(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:

@@ -5,6 +5,7 @@ within their distance of the crease. So a comparison has several groups of point
 
 - random, at the scales 0.1, 1, 3 and 10: errors of any size that matter on a share of all inputs;
 - on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
+- on lines to far out, and where units that a layer may lack would be on: units that only large inputs switch on;
 - where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
 - where an output, or a random sum of hidden neurons, is largest: a neuron of a layer above that few inputs switch;
 - inside cells where chosen units are on and the others off, near and far out (`cells`);
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import HOST, Arrays, FloatArray, joined
-from reluctant.verification.cells import LINE_REACH, alone_points, far_points, sparse_points
+from reluctant.verification.cells import LINE_REACH, alone_points, covering_points, far_points, sparse_points
 
 SCALES = (0.1, 1.0, 3.0, 10.0)  # of the random points; 1 is the scale of use
 FARTHEST_CREASE = 2 * SCALES[-1]  # of √d: no point of a crease is sought farther from the origin
@@ -60,6 +61,8 @@ def comparison_points(
     alone: int = 0,
     sparse: int = 0,
     far_cells: bool = False,
+    whole_lines: int = 0,
+    covering: int = 0,
     creases: bool = True,
     on_creases: bool = True,
     extremes: bool = True,
@@ -71,7 +74,8 @@ def comparison_points(
     points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
     on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. alone: at most so
     many where one unit of the first layer is on alone. sparse: where some of them are on. far_cells: far out, where one
-    unit of a layer is on alone. creases: False where others were asked on the creases before. on_creases: False where
+    unit of a layer is on alone. whole_lines: on lines to far out. covering: at most so many for each layer, where units
+    that it may lack would be on. creases: False where others were asked on the creases before. on_creases: False where
     points beside them are enough, since gradients have two values on a crease. extremes: False where answers saturate
     at them. samples: rows of the kind the target is for.
     """
@@ -84,9 +88,11 @@ def comparison_points(
     single = alone_points(network, alone if domain.is_space else 0, rng)
     few = sparse_points(network, sparse if domain.is_space else 0, rng)
     outer = far_points(network, rng) if far_cells and domain.is_space else few[:0]
+    whole = whole_line_points(network, whole_lines if domain.is_space else 0, rng)
+    covered = covering_points(network, rng, most=covering) if covering and domain.is_space else few[:0]
     named = (
         ("on lines", on_line), ("rarely on", rarely), ("extremes", largest), ("one unit on", single),
-        ("some units on", few), ("one unit on, far out", outer),
+        ("some units on", few), ("one unit on, far out", outer), ("on whole lines", whole), ("missing units", covered),
     )  # fmt: skip
     for name, rows in named:
         groups += [PointGroup(name, rows)] if len(rows) else []
@@ -252,6 +258,38 @@ def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random
         chosen = bounds[pieces] + rng.uniform(0.1, 0.9, part) * np.diff(bounds)[pieces]
         points.append(ends[0] + chosen[:, None] * (ends[1] - ends[0]))
     return joined(points)
+
+
+def whole_line_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
+    """So many points (n, d) on lines to a thousand times the scale of use, in turn one in each piece.
+
+    One line is random, and one goes through a crease of each hidden layer. Pieces are those of the network: with a
+    unit that it lacks, the target has another gradient in some of them.
+    """
+    steps = 2001
+    if not count or network.depth < 2:
+        return np.empty((0, network.dim))
+    points, lines = [np.empty((0, network.dim))], network.depth
+    through = rng.standard_normal((lines, network.dim))
+    for layer in range(network.depth - 1):
+        on_crease = _drawn_on_creases(
+            network, layer, rng.integers(network.widths[layer + 1], size=1), Domain(), rng, HOST
+        )
+        through[layer + 1] = np.where(np.isnan(on_crease[0]), through[layer + 1], on_crease[0])
+    angles = np.linspace(-np.arctan(FARTHEST_ON_LINES), np.arctan(FARTHEST_ON_LINES), steps)
+    for number, start in enumerate(through):
+        part = count // lines + (number < count % lines)
+        direction = rng.standard_normal(network.dim)
+        patterns = network.patterns(start + np.tan(angles)[:, None] * direction)[: network.depth - 1]
+        changed = np.any([(on[1:] != on[:-1]).any(axis=1) for on in patterns], axis=0)
+        bounds = np.concatenate([angles[:1], angles[1:][changed], angles[-1:]])
+        pieces = rng.permutation(len(bounds) - 1)[np.arange(part) % (len(bounds) - 1)]
+        chosen = bounds[pieces] + rng.uniform(0.1, 0.9, part) * np.diff(bounds)[pieces]
+        points.append(start + np.tan(chosen)[:, None] * direction)
+    return joined(points)
+
+
+FARTHEST_ON_LINES = 1e3  # scales of use
 
 
 def _line_ends(dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray:

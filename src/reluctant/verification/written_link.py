@@ -106,7 +106,7 @@ class _Written:
             raise _refused(f"{noun_behind(link)} that noise has moved, which no link reads", fix) from error
 
     def _through(self, wrapper: Linked | ToFirst) -> Counting:
-        return Counting(wrapper, self.oracle.ledger, self.oracle.facts.domain)
+        return self.oracle.around(wrapper)
 
     def _rows(self, scale: float = 1.0, rows: int = LINK_ROWS) -> FloatArray:
         return self.oracle.facts.domain.sample(as_generator(self.rng), rows, self.oracle.dim, scale)

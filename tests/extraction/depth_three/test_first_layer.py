@@ -111,14 +111,16 @@ def test_a_hyperplane_that_is_never_found_is_missed(monkeypatch: pytest.MonkeyPa
     true = planted((20, 10, 12, 1), 0, bias=0.3)
     w, b = true.weights[0][0], true.biases[0][0]
 
-    def blind(*args: Any) -> LineInPlane:
-        line = look_along(*args)
+    def blind(*args: Any, **most: int) -> LineInPlane:
+        line = look_along(*args, **most)
         values = line.plane.points(np.column_stack([line.t, np.zeros(len(line.t))])) @ w + b
         other = np.abs(values) > 1e-6
-        return replace(line, sure=line.sure & other, likely=line.likely & other, possible=line.possible & other)
+        slope = np.where(np.append(other, True)[:, None, None], line.slope, np.nan)
+        votes = {name: getattr(line, name) & other for name in ("sure", "likely", "possible")}
+        return replace(line, slope=slope, **votes)
 
     monkeypatch.setattr(hyperplanes, "look_along", blind)
-    with pytest.raises(StageFailed, match="no line shows") as failure:
+    with pytest.raises(StageFailed) as failure:
         find_first_layer(*opened(true, 0))
     assert (failure.value.stage, failure.value.number, failure.value.limit) == ("hyperplanes", 9, 10)
 
@@ -135,7 +137,7 @@ def test_false_hyperplanes_are_refused_by_their_margin() -> None:
     planes = find_hyperplanes(oracle, noise, rng)
     tilted = planes.normals + 0.3 * np.roll(planes.normals, 1, axis=0)
     tilted /= np.linalg.norm(tilted, axis=1, keepdims=True)
-    with pytest.raises(StageFailed, match="active on both sides") as failure:
+    with pytest.raises(StageFailed) as failure:
         orient_hyperplanes(replace(planes, normals=tilted))
     assert failure.value.number > failure.value.limit == LARGEST_MARGIN
 

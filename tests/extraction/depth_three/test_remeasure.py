@@ -80,7 +80,7 @@ def test_places_promise_what_they_keep(seed: int) -> None:
 def test_a_row_that_is_another_one_is_refused() -> None:
     true = unit_network((40, 20, 10, 1), 0)
     oracle, noise, rng = opened(true, 0)
-    with pytest.raises(StageFailed, match="not what it was") as failure:
+    with pytest.raises(StageFailed) as failure:
         remeasure_rows(oracle, spoiled(true, 1e-4, 0), errors_of(1e-4, 20), noise, rng, 1.5e-13)
     assert failure.value.stage == "rows again"
     assert failure.value.number > failure.value.limit == ROW_AGREEMENT

@@ -46,3 +46,16 @@ def test_neurons_that_read_one_alone(seed: int) -> None:
     assert result.ok
     assert result.network is not None
     assert largest_error(result.network, true) < 1e-9
+
+
+@pytest.mark.parametrize("seed", sweep(range(8), fast=(6, 7)))
+def test_neurons_that_few_read(seed: int) -> None:
+    """Each neuron of the second layer reads three of the first, whose creases show where one of their readers is on."""
+    true = planted((24, 12, 10, 1), seed, bias=0.3)
+    reads = (np.arange(12) - np.arange(10)[:, None]) % 10 < 3
+    weights = [true.weights[0], np.where(reads, true.weights[1], 0.0), true.weights[2]]
+    true = ReLUNetwork(weights, [true.biases[0], true.biases[1] - 0.5, true.biases[2]])
+    result = rl.extract(true, rl.DepthThree(), rng=seed, attempts=1)
+    assert result.ok
+    assert result.network is not None
+    assert largest_error(result.network, true) < 1e-9

@@ -86,7 +86,7 @@ def test_digits_lost_towards_the_walls_are_no_noise_to_work_with() -> None:
         return np.round(x[:, :1] / unit) * unit
 
     oracle = rl.open_oracle(fading, dim=4, domain=(-1, 1))
-    with pytest.raises(StageFailed, match="towards the walls"):
+    with pytest.raises(StageFailed, match=r"^noise: "):
         look_inside(oracle, np.random.default_rng(0))
 
 

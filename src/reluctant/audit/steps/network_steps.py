@@ -63,7 +63,7 @@ def _fitted_to_decimals(oracle: Counting, known: Findings, seed: int) -> Result 
         return None
     if served.decimals < FITTED_DECIMALS or not served.deterministic:
         return None
-    read = Counting(Linked(oracle.inner, "softmax"), oracle.ledger, oracle.facts.domain, oracle.facts.samples)
+    read = oracle.around(Linked(oracle.inner, "softmax"))
     found = extract(read, rng=seed)
     return replace(found, evidence={**found.evidence, OWN_LINK: "softmax"}) if found.ok else None
 

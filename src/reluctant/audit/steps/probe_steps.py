@@ -12,7 +12,7 @@ from reluctant.adversarial import LocalLinearity, flip_sign, local_linearity, pr
 from reluctant.audit.budget import ERROR_POINTS, FLIP_INPUTS, GRID, LINE_POINTS, SCALES
 from reluctant.audit.facts import GradientFrom, Linearity, finite
 from reluctant.audit.findings import Findings, Skip, skip_where
-from reluctant.audit.record import ErrorHistogram, FirstLayer, LinePicture, PlanePicture
+from reluctant.audit.record import ErrorHistogram, FirstLayerImages, LinePicture, PlanePicture
 from reluctant.errors import NoGradient
 from reluctant.geometry import Frame
 from reluctant.interface.noise import ask
@@ -192,7 +192,7 @@ def _histogram(scale: float, found: FloatArray, true: FloatArray) -> ErrorHistog
     return ErrorHistogram(scale, edges, tuple(counts.tolist()), float(errors.max()), len(errors))
 
 
-def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> FirstLayer | None:
+def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> FirstLayerImages | None:
     """Unit weights of the first neurons as images, where inputs are images."""
     if network is None or network.depth < 2:
         return None
@@ -205,7 +205,7 @@ def first_layer(network: ReLUNetwork | None, shape: tuple[int, int] | None) -> F
     strength = np.linalg.norm(network.weights[1], axis=0) * np.linalg.norm(network.weights[0], axis=1)
     normals, strength = normals[live], strength[live]
     order = np.argsort(-strength, kind="stable")[:MOST_IMAGES]
-    return FirstLayer(height, width, tuple(rounded(normals[k], 3) for k in order), len(normals))
+    return FirstLayerImages(height, width, tuple(rounded(normals[k], 3) for k in order), len(normals))
 
 
 def _distinct(inputs: FloatArray, count: int) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from reluctant.audit import LEAKS, STEPS, Audit, AuditChanges, not_opened
+from reluctant.audit import LEAKS, STEPS, Audit, not_opened
 from reluctant.audit import audit as audit_target
 from reluctant.audit import compare_audits as compare_records
 from reluctant.audit.auditor import check_rate, own_file
@@ -85,6 +86,14 @@ class AuditOptions:
     input_shape: Annotated[
         str | None, typer.Option(metavar="HEIGHT,WIDTH", help="Shape of inputs that are images.")
     ] = None
+    integers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,3,...",
+            help="Columns that take whole numbers alone: they stay at the middle of the inputs, and the audit is of "
+            "the others.",
+        ),
+    ] = None
     skip: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,16 +129,28 @@ class AuditOptions:
             raise InvalidInput.about("--fail-on", got=", ".join(unknown), expected="one of " + ", ".join(LEAKS))
         if self.price is not None and not 0 <= self.price < inf:
             raise InvalidInput.about("--price", got=self.price, expected="a finite number, at least 0")
-        _check_needed(self.gates, self.skip or [])
+        skipped = self.skip or []
+        for leak in self.gates:
+            missing = [step for step in NEEDS[leak] if step in skipped]
+            if missing:
+                raise InvalidInput.about(
+                    "--skip", got=", ".join(missing), expected=f"none that decides --fail-on {leak}",
+                    fix="Leave out one of the two options.",
+                )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
         """As `audit` takes them."""
+        skipped = self.skip or []
+        unknown = [name for name in skipped if name not in STEPS]
+        if unknown:
+            raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
         return {
             "input_shape": _shape(self.input_shape),
+            "integers": _columns(self.integers),
             "classes": () if self.classes is None else tuple(name.strip() for name in self.classes.split(",")),
             "price": None if self.price is None else {"per thousand": self.price, "currency": self.currency},
             "seconds": self.seconds,
-            "steps": _left(self.skip or []),
+            "steps": [name for name in STEPS if name not in skipped],
         }
 
 
@@ -195,10 +216,17 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
 
 
 def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
-    """What matters most in words, then the record and the page; a page is not lost to a target that was mistyped."""
+    """What matters most in words, then record, page and copy, each tried though another cannot be written."""
     if options.json != "-":
         print("\n".join(_figures(found)))
-    write_record(found, options.json)
+    with ExitStack() as files:  # the last one is called first
+        files.callback(_write_copy, found, wanted, options)
+        files.callback(_write_pages, found, wanted, options)
+        files.callback(write_record, found, options.json)
+
+
+def _write_pages(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
+    """The page and other formats; a page is not lost to a target that was mistyped."""
     for format, file in wanted.files.items():
         page = format is ReportFormat.HTML
         kept = page and found.facts is None and file.exists() and not is_page_of_a_failure(file)
@@ -207,6 +235,9 @@ def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
         if options.json != "-":
             name = "No report was written; kept, of an earlier audit" if kept else "Report"
             print(f"{name}: {file.resolve()}")
+
+
+def _write_copy(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
     copy = None if wanted.copy is None or found.facts is None else found.copy
     if wanted.copy is not None and copy is not None:
         with writing("--copy", wanted.copy):
@@ -224,24 +255,6 @@ def _figures(found: Audit) -> list[str]:
     return [verdict_sentence(record, as_command), *map(str, three_figures(record)), *([stopped] if stopped else [])]
 
 
-def _check_needed(fail_on: list[str], skipped: list[str]) -> None:
-    """Steps left out decide nothing."""
-    for leak in fail_on:
-        missing = [step for step in NEEDS[leak] if step in skipped]
-        if missing:
-            raise InvalidInput.about(
-                "--skip", got=", ".join(missing), expected=f"none that decides --fail-on {leak}",
-                fix="Leave out one of the two options.",
-            )  # fmt: skip
-
-
-def _left(skipped: list[str]) -> list[str]:
-    unknown = [name for name in skipped if name not in STEPS]
-    if unknown:
-        raise InvalidInput.about("--skip", got=", ".join(unknown), expected="one of " + ", ".join(STEPS))
-    return [name for name in STEPS if name not in skipped]
-
-
 def _shape(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
@@ -250,6 +263,13 @@ def _shape(text: str | None) -> tuple[int, int] | None:
     except ValueError as error:
         raise InvalidInput.about("--input-shape", got=f"'{text}'", expected="height,width like 28,28") from error
     return height, width
+
+
+def _columns(text: str | None) -> tuple[int, ...]:
+    try:
+        return () if text is None else tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise InvalidInput.about("--integers", got=f"'{text}'", expected="columns like 0,3") from error
 
 
 # ---- demo and report
@@ -329,14 +349,10 @@ def compare_audits(
     """
     check_record_path(json)
     changes = compare_records(AuditRecord.load(old), AuditRecord.load(new))
-    print_result(changes, json, _change_lines(changes))
-    return 0 if changes.ok else 1
-
-
-def _change_lines(changes: AuditChanges) -> list[str]:
-    """What changed, line by line, the worse first; then leaks that are new."""
     lines = [Diagnosis("other-shape").happened] if changes.other_shape else []
     for name, parts in (("Worse", changes.worse), ("Better", changes.better)):
         lines += [f"{name}. {said(each.diagnosis)}" for each in parts]
     found = [f"New leaks: {', '.join(changes.new_leaks)}."] if changes.new_leaks else []
-    return [*lines, *found] if changes.worse or changes.better else [*lines, Diagnosis("nothing-changed").happened]
+    lines += found if changes.worse or changes.better else [Diagnosis("nothing-changed").happened]
+    print_result(changes, json, lines)
+    return 0 if changes.ok else 1

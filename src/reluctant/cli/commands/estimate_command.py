@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from reluctant._files import write_text
 from reluctant._version import __version__
 from reluctant.cli.files import check_record_path, write_record
 from reluctant.estimation import Estimate, Range
@@ -72,14 +70,14 @@ def estimate(
         estimate_cost(shape, precision=precision, link=link, rate=rate, price=price, currency=currency, flops=flops)
         for shape in shapes
     ]
-    write_record(Written(found), where)
+    write_record(EstimateRecord(found), where)
     if where != "-":
         print("\n\n".join("\n".join(_lines(each, rate, price)) for each in found))
     return 0 if all(each.ok for each in found) else 1
 
 
 @dataclass(frozen=True)
-class Written:
+class EstimateRecord:
     """Estimates as one JSON object."""
 
     estimates: Sequence[Estimate]
@@ -88,10 +86,6 @@ class Written:
         """The object."""
         each = [one.to_dict() for one in self.estimates]
         return json.dumps({"schema": SCHEMA, "reluctant": __version__, "estimates": each}, indent=1, allow_nan=False)
-
-    def write(self, path: Path) -> None:
-        """Write it."""
-        write_text(path, self.to_json() + "\n")
 
 
 def _lines(found: Estimate, rate: float | None, price: float | None) -> Iterator[str]:

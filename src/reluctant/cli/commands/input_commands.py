@@ -10,8 +10,17 @@ import typer
 
 import reluctant as rl
 from reluctant._files import replacement
+from reluctant.adversarial.flip_search import Flip
 from reluctant.cli.advice import advise, advise_next, answered_range, as_command, ending, measured, spent
-from reluctant.cli.files import check_out, check_record_path, partial_name, print_result, read_array, writing
+from reluctant.cli.files import (
+    check_out,
+    check_record_path,
+    partial_name,
+    print_and_write,
+    print_result,
+    read_array,
+    writing,
+)
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.run_record import Record
 
@@ -79,14 +88,6 @@ def span(
             oracle, labels=labels, rng=options.seed, fine=fine, threshold=threshold, reach=reach, seconds=seconds,
         )  # fmt: skip
         record = Record.of(oracle, "span", options.seed, found.ok, span=found)
-    written = _write_span(found, out)
-    print_result(record, options.json, _span_lines(found, record, written))
-    advise(found, record, target, options, out)
-    return 0 if found.ok else 1
-
-
-def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
-    """What happened, how many directions, how clear that is, and the invisible ones."""
     lines = ending(found, record)
     if found.rank and found.ok:
         lines.append(
@@ -97,7 +98,11 @@ def _span_lines(found: Span, record: Record, written: Path | None) -> list[str]:
     if found.ok and found.subspace.invisible_share:
         lines.append(f"Margin of the rank {found.margin:.1e}, angle to the true span at most about {found.angle:.1e}.")
     lines += map(str, filter(None, [measured(found).limits]))
-    return [*lines, spent(record, written)]
+    print_and_write(
+        record, options.json, lambda: _write_span(found, out), lambda written: [*lines, spent(record, written)]
+    )
+    advise(found, record, target, options, out)
+    return 0 if found.ok else 1
 
 
 def _write_span(found: Span, out: Path | None) -> Path | None:
@@ -151,10 +156,18 @@ def flip(
     with opened_target(options, target) as oracle:
         found = rl.flip_sign(oracle, x, span=seen, network=known, steps=steps, threshold=threshold, rng=options.seed)
         record = Record.of(oracle, "flip", options.seed, found.ok, flip=found)
-    if out is not None and found.x is not None:
-        with writing("--out", out), replacement(out) as fresh:
-            np.save(fresh, found.x)
     lines = [str(found)] if found.ok else ending(found, record)
-    print_result(record, options.json, [*lines, spent(record, out if found.ok else None)])
+    print_and_write(
+        record, options.json, lambda: _write_flip(found, out), lambda written: [*lines, spent(record, written)]
+    )
     advise(found, record, target, options)
     return 0 if found.ok else 1
+
+
+def _write_flip(found: Flip, out: Path | None) -> Path | None:
+    """Write the flipped input, if there is one."""
+    if out is None or found.x is None:
+        return None
+    with writing("--out", out), replacement(out) as fresh:
+        np.save(fresh, found.x)
+    return out

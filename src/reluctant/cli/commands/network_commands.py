@@ -9,7 +9,14 @@ import typer
 
 import reluctant as rl
 from reluctant.cli.advice import advise, ending, measured, shown_network, spent
-from reluctant.cli.files import NetworkOut, check_network_path, check_record_path, print_result, write_network
+from reluctant.cli.files import (
+    NetworkOut,
+    check_network_path,
+    check_record_path,
+    print_and_write,
+    print_result,
+    write_network,
+)
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
@@ -52,8 +59,11 @@ def extract(
     with opened_target(options, target) as oracle:
         found = rl.extract(oracle, labels=labels, rng=options.seed, attempts=attempts, seconds=seconds)
         record = Record.of(oracle, "extract", options.seed, found.ok, extraction=found)
-    written = write_network(found, out, options.written_link)
-    print_result(record, options.json, _extracted_lines(found, record, options.written_link, written))
+    link = options.written_link
+    print_and_write(
+        record, options.json, lambda: write_network(found, out, link),
+        lambda written: _extracted_lines(found, record, link, written),
+    )  # fmt: skip
     facts = measured(found)
     failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
     for tried in [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :]):
@@ -72,7 +82,8 @@ def _extracted_lines(found: Result, record: Record, link: str, written: Path | N
     facts = measured(found)
     if facts.inside is not None:
         lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
-    lines += map(str, filter(None, (facts.layers, facts.verification, facts.certificate, facts.limits)))
+    certificate = facts.certificate if found.ok else None  # what was missed at most, of a network that agrees
+    lines += map(str, filter(None, (facts.layers, facts.verification, certificate, facts.limits)))
     return [*lines, spent(record, written)]
 
 
@@ -113,12 +124,14 @@ def learn(
     with opened_target(options, target) as oracle:
         found = rl.learn(oracle, eps=eps, rng=options.seed, narrowest=narrowest, seconds=seconds)
         record = Record.of(oracle, "learn", options.seed, found.ok, learning=found)
-    written = write_network(found, out, options.written_link)
     lines = ending(found, record)
     lines += shown_network(found, options.written_link)
     facts = measured(found)
     lines += map(str, filter(None, (facts.accuracy, facts.limits, facts.risk)))
-    print_result(record, options.json, [*lines, spent(record, written)])
+    print_and_write(
+        record, options.json, lambda: write_network(found, out, options.written_link),
+        lambda written: [*lines, spent(record, written)],
+    )  # fmt: skip
     advise(found, record, target, options, out)
     return 0 if found.ok else 1
 

@@ -30,7 +30,7 @@ from reluctant.extraction.bounded.anchor import (
     halves,
     plan_groups,
 )
-from reluctant.extraction.method import Candidate, Certificate, StageFailed, remember
+from reluctant.extraction.method import Candidate, Certificate, Shows, StageFailed, remember
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise, Gradients, Lines, scan_lines
 from reluctant.geometry.gradients import cross
@@ -114,7 +114,7 @@ def check_straight(inside: BoundedTarget, known: AnchorModel) -> None:
     if missing > inside.settings.missing:
         raise StageFailed(
             STRAIGHT, "creases that bend: there is another hidden layer", number=missing,
-            limit=inside.settings.missing, partial=known.network(),
+            limit=inside.settings.missing, partial=known.network(), shows=Shows.BENT_CREASES,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from reluctant.extraction.few_digits.answer_store import Asked, central_gradients
 from reluctant.extraction.few_digits.incomplete_lines import rank_one
 from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, SmallFrame
-from reluctant.extraction.method import StageFailed
+from reluctant.extraction.method import Shows, StageFailed
 from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
 
@@ -68,7 +68,8 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
     found = [row for row in rows if row is not None]
     if len(known) > size:
         sure = len(known) > size + MOST_FALSE  # else other lines may show fewer that are none
-        raise StageFailed(WIDTH if sure else "sides", "more neurons than inputs", number=len(known), limit=size)
+        shows, stage = (Shows.WIDE_LAYER, WIDTH) if sure else (Shows.NOTHING, "sides")
+        raise StageFailed(stage, "more neurons than inputs", number=len(known), limit=size, shows=shows)
     if not known:
         raise StageFailed("rows", "no gradient beside a kink", number=0, limit=1)
     w = np.array([row.normal / np.linalg.norm(row.normal) for row in found])

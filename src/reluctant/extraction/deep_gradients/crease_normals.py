@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.geometry.jumps import SAME_ROUNDINGS, GradientNoise, Jumps
+from reluctant.geometry.jumps import SAME_ROUNDINGS, ExpectedCreases, GradientNoise, Jumps
 from reluctant.geometry.lines import Batch, BoolArray, IntArray, Lines
 from reluctant.numerics import DOUBLE, FloatArray
 
@@ -132,3 +132,33 @@ def explained(known: KnownLayers, normals: Normals) -> BoolArray:
         sizes = np.concatenate([np.linalg.norm(each, axis=2) for each in slopes], axis=1)
         result[start : start + 64] = is_zero(np.concatenate(values, axis=1), sizes, some).any(axis=1)
     return result
+
+
+def known_creases(known: KnownLayers, line: Lines) -> ExpectedCreases:
+    """Where the neurons of known layers change sides on one line, with the normals there.
+
+    Between the creases of the layers below, values are affine: two points of a piece give their zero in it.
+    """
+    ends = line.angle(np.array([line.low[0], line.high[0]]))
+    bounds, where, normals = ends, [np.empty(0)], [np.empty((0, known.dim))]
+    zeros = np.empty(0)
+    for number in range(len(known.layers)):
+        low, high = bounds[:-1], bounds[1:]
+        thirds = line.position(np.stack([low + (high - low) / 3, high - (high - low) / 3]))  # (2, p)
+        rows = line.points(np.zeros(thirds.size, dtype=np.intp), thirds.ravel())
+        part = KnownLayers(known.dim, known.layers[: number + 1])
+        values = part.around(rows).values[:, -len(known.layers[number]) :].reshape(2, len(low), -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (values[1] - values[0]) / (thirds[1] - thirds[0])[:, None]
+            t = thirds[0][:, None] - values[0] / slope
+        inside = np.isfinite(t) & (t > line.position(low)[:, None]) & (t < line.position(high)[:, None])
+        piece, neuron = np.nonzero(inside)
+        zeros = t[piece, neuron]
+        _, slopes = values_and_slopes(part, line.points(np.zeros(len(zeros), dtype=np.intp), zeros))
+        own = slopes[-1][np.arange(len(zeros)), neuron]
+        sizes = np.linalg.norm(own, axis=1)
+        there = sizes > 0
+        where.append(zeros[there])
+        normals.append(own[there] / sizes[there, None])
+        bounds = np.sort(np.concatenate([bounds, line.angle(zeros)]))
+    return ExpectedCreases(np.concatenate(where), np.concatenate(normals)).sorted()

@@ -8,7 +8,7 @@ other creases that no line shows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,6 @@ WORST_CONDITION = 1e7  # of the slopes of the features that are on at a crease
 OFF_SPAN = 1e-5  # what a normal may have outside them: else it is that of a neuron further below
 AGREE = 1e-5  # between weights of one neuron from two creases, relative
 FEWEST_SHARED = 2  # weights that two creases of one neuron share, besides the bias
-MOST_MISSING = 0.4  # creases that do not show, of those that do: some are where nothing depends on the neuron
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,28 @@ def equations(layers: KnownLayers, normals: Normals) -> tuple[Equations, BoolArr
 
 @dataclass(frozen=True)
 class Match:
-    """One neuron: weights, which of them are known, bias, and the creases that are its own."""
+    """What may be one neuron: weights, which of them are known, bias, and the creases that are its own.
+
+    lines: on how many different ones these are. missing: creases that it would have and that no line shows.
+    """
 
     weights: FloatArray
     known: BoolArray
     bias: float
     creases: IntArray
+    lines: int = 1
+    missing: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """True if every weight is known."""
+        return bool(self.known.all())
+
+    @property
+    def row(self) -> FloatArray:
+        """Weights and bias, of length 1: the same for one neuron, up to the sign."""
+        row = np.append(self.weights, self.bias)
+        return np.asarray(row / np.linalg.norm(row))
 
 
 def grown(found: Equations, start: int, scale: FloatArray) -> Match:
@@ -106,37 +121,51 @@ def grown(found: Equations, start: int, scale: FloatArray) -> Match:
     return Match(weights, known, bias, np.array(sorted(members), dtype=np.intp))
 
 
-def next_layer(layers: KnownLayers, lines: CreaseLines) -> tuple[Layer, BoolArray, FloatArray]:
-    """Neurons that unexplained creases show, which of their weights are known, and weights (n, k) of other creases."""
+def matches(layers: KnownLayers, lines: CreaseLines, found: Layer) -> list[Match]:
+    """What creases that neither known layers nor the neurons found of the next one explain may be of."""
     may_tell = lines.normals.depth <= len(layers.layers)
-    open_ = np.flatnonzero(may_tell & ~explained(layers, lines.normals))
-    found, mute = equations(layers, lines.normals.chosen(open_))
-    said = np.flatnonzero(~mute)
-    found = found.chosen(said)
-    chosen = lines.normals.chosen(open_[said])
+    open_ = np.flatnonzero(may_tell & ~explained(layers.extended(found), lines.normals))
+    said, mute = equations(layers, lines.normals.chosen(open_))
+    open_, said = open_[~mute], said.chosen(~mute)
+    chosen = lines.normals.chosen(open_)
     features = layers.features(chosen.points)
     scale = np.linalg.norm(features, axis=1) if layers.layers else units(chosen.points)
     first, last = lines.ends()
-    at_ends = _Ends.of(layers, first), _Ends.of(layers, last)
-    matches, used = [], np.zeros(len(found), dtype=bool)
-    order = np.argsort(found.error)
-    for start in order:
+    at_ends, flat = (_Ends.of(layers, first), _Ends.of(layers, last)), np.concatenate(lines.flat)
+    result, used = [], np.zeros(len(said), dtype=bool)
+    for start in np.argsort(said.error):
         if used[start]:
             continue
-        match = grown(found, int(start), scale)
-        if len(np.unique(chosen.line[match.creases])) < 2 or len(match.creases) < FEWEST_SHARED:
-            continue
-        missing = at_ends[0].missing(at_ends[1], match, np.concatenate(lines.flat))
-        if missing > MOST_MISSING * len(match.creases):
-            continue
+        match = grown(said, int(start), scale)
         used[match.creases] = True
-        matches.append(match)
-    width = found.weights.shape[1]
-    weights = np.array([match.weights for match in matches]).reshape(-1, width)
-    known = np.array([match.known for match in matches], dtype=bool).reshape(-1, width)
-    biases = np.array([match.bias for match in matches])
-    layer = Layer(weights, biases, np.ones(len(matches), dtype=bool), np.empty(0, dtype=np.intp))
-    return layer, known, found.weights[~used]
+        missing = at_ends[0].missing(at_ends[1], match, flat)
+        lines_met = len(np.unique(chosen.line[match.creases]))
+        result.append(replace(match, creases=open_[match.creases], lines=lines_met, missing=missing))
+    return result
+
+
+def with_more_weights(layers: KnownLayers, match: Match, normals: Normals, turned_on: BoolArray) -> Match | None:
+    """The same neuron with the weights of more features (k,): of the first of these creases that is its own.
+
+    Known weights count as one column, so this also works where features are too many to solve for all of them.
+    """
+    for i in range(len(normals)):
+        values, slopes = values_and_slopes(layers, normals.points[i : i + 1])
+        on, own = values[-1][0] > 0, slopes[-1][0]
+        if (on & ~match.known & ~turned_on).any():
+            continue
+        columns = np.vstack([np.where(on & match.known, match.weights, 0.0) @ own, own[turned_on]]).T
+        lengths = np.linalg.norm(columns, axis=0)
+        if not lengths.all():
+            continue
+        solved, _, rank, sizes = np.linalg.lstsq(columns / lengths, normals.normals[i], rcond=None)
+        left = np.linalg.norm(columns / lengths @ solved - normals.normals[i])
+        if rank < len(lengths) or sizes[0] > WORST_CONDITION * sizes[-1] or left > OFF_SPAN or abs(solved[0]) < AGREE:
+            continue
+        weights = match.weights.copy()
+        weights[turned_on] = solved[1:] / lengths[1:] * lengths[0] / solved[0]
+        return replace(match, weights=weights, known=match.known | turned_on)
+    return None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.extraction.any_depth.readout import without_outputs
+from reluctant.extraction.any_depth.readout import Readout, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import ON_CREASE, units, values_and_slopes
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.jumps import AskGradients
@@ -206,6 +206,28 @@ def with_outputs(
     constant = np.median(found.values[nearest] - known.features(rows[nearest])[:, :width] @ outputs, axis=0)
     weights, biases = zip(*((layer.weights, layer.biases) for layer in known.layers), strict=True)
     return ReLUNetwork([*weights, outputs.T], [*biases, constant])
+
+
+def readout_from_gradients(known: KnownLayers, rows: FloatArray, found: Explained) -> Readout:
+    """Output weights of all features, also of the layer below, by the gradients of rows that lie on no crease.
+
+    A neuron of the last layer that is always on has no crease; its part is linear in the layer below.
+    """
+    free = np.array([i for i in range(len(rows)) if not on_crease(known, rows[i])], dtype=np.intp)
+    width = len(known.layers[-1])
+    on = known.features(rows[free])[:, :width] > 0
+    few = free[_covering(on, max(MOST_ROWS, ROWS_AN_OUTPUT * width))]
+    slopes = known.local(rows[few]).jacobian  # (n, F, d)
+    features = slopes.shape[1]
+    columns = slopes.transpose(0, 2, 1).reshape(-1, features)
+    sizes = np.linalg.norm(columns, axis=0)
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    wanted = found.gradients[few].transpose(0, 2, 1).reshape(len(columns), -1)
+    solved = np.linalg.lstsq(columns / sizes, wanted, rcond=WEAKEST)[0]
+    weights = (solved / sizes[:, None]).T
+    near = few[np.argsort(np.linalg.norm(rows[few], axis=1))[:MOST_ROWS]]
+    constants = np.median(found.values[near] - known.features(rows[near]) @ weights.T, axis=0)
+    return Readout(weights, constants, float(np.std(found.values[near])) or 1.0)
 
 
 def _covering(on: BoolArray, count: int) -> list[int]:

@@ -80,7 +80,7 @@ class FramedHyperplanes:
         """True if the other one has more directions in its frame."""
         return self.normals.shape[1] < other.normals.shape[1]
 
-    def chosen(self, keep: BoolArray) -> FramedHyperplanes:
+    def chosen(self, keep: BoolArray | IntArray) -> FramedHyperplanes:
         """These hyperplanes only; the gradients stay."""
         return replace(self, **{name: getattr(self, name)[keep] for name in ONE_EACH})
 
@@ -148,16 +148,38 @@ class FramedHyperplanes:
         return np.asarray((apart < same_hyperplane) & (offset < same_hyperplane))
 
 
+def meeting_places(
+    some: FramedHyperplanes, known: FramedHyperplanes, i: IntArray, j: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """From a point of each hyperplane the direction (n, k) inside it to a known one, and how far (n,) that is.
+
+    Infinite where the two are parallel.
+    """
+    parallel = 1e-4  # part of a normal that is not along the other
+    normals, others = some.normals[i], known.normals[j]
+    inside = others - (others * normals).sum(axis=1, keepdims=True) * normals
+    length = np.linalg.norm(inside, axis=1)
+    usable = length > parallel
+    tangents = inside / np.where(usable, length, 1.0)[:, None]
+    values = (some.on[i] * others).sum(axis=1) + known.offsets[j]
+    return tangents, np.where(usable, -values / np.where(usable, length, 1.0), np.inf)
+
+
 LARGEST_MARGIN = 1e-4  # right ones stay below 1e-7, wrong ones are above 0.1
 
 
 def side_sizes(planes: FramedHyperplanes) -> FloatArray:
     """Largest part (n, 2) of any gradient along each neuron, on the negative and on the positive side."""
-    known = np.isfinite(planes.slope_sd)
-    parts = planes.slopes[known] @ np.linalg.pinv(planes.normals)  # (p, m, n)
+    explained = 1e-6  # of a gradient may be beside all normals: more is of a neuron that few places show
+    inverse = np.linalg.pinv(planes.normals)
+    beside = planes.slopes - planes.slopes @ inverse @ planes.normals
+    sizes = np.linalg.norm(planes.slopes, axis=(1, 2))
+    known = np.isfinite(planes.slope_sd) & (np.linalg.norm(beside, axis=(1, 2)) <= explained * sizes)
+    parts = planes.slopes[known] @ inverse  # (p, m, n)
     sizes = np.sqrt((parts**2).sum(axis=1))
     positive = planes.points[known] @ planes.normals.T + planes.offsets > 0
-    return np.column_stack([np.where(positive, 0, sizes).max(axis=0), np.where(positive, sizes, 0).max(axis=0)])
+    sides = [np.where(positive, 0, sizes), np.where(positive, sizes, 0)]
+    return np.column_stack([side.max(axis=0, initial=0) for side in sides])
 
 
 def sign_margins(planes: FramedHyperplanes) -> FloatArray:
@@ -185,6 +207,7 @@ def orient_hyperplanes(
 WORST_NORMAL = 1e-6  # error of a normal that is still of use
 DEPENDENT = 1e-7  # smallest singular value of the normals over the largest, at which they are not independent
 LOOKS, NEARLY_ALL = 12, 10  # at far points of a hyperplane
+ANSWER_CHANGED = 1e-5  # of the spread of the answers
 
 
 def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator) -> FramedHyperplanes:
@@ -197,6 +220,8 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     if oracle.dim < 2:
         raise StageFailed("hyperplanes", "one input: layers look alike", number=oracle.dim, limit=2, certain=True)
     search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
+    quiet, quiet_lines = 0, 2  # lines in a row without a new hyperplane: others show in part of space
+    fruitless, most_fruitless = 0, 4  # looks for those in a row
     others: FramedHyperplanes | None = None  # that depend on those found, and go on everywhere as well
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):
@@ -206,8 +231,15 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 if looked == blind_lines:
                     break
                 continue
+            before = 0 if found is None else len(found)
             found = search.add(search.room_for(line) if found is None else found, line, creases)
             found, dependent = search.checked(found)
+            quiet = 0 if len(found) > before else quiet + 1
+            if quiet >= quiet_lines and not (len(found) and search.is_complete(found)):
+                found = search.with_hidden(found)
+                fruitless = 0 if len(found) > before else fruitless + 1
+                if fruitless == most_fruitless:
+                    break
             others = dependent if others is None or others.is_narrower(found) else others.joined(dependent)
             if len(found) and search.is_complete(found):
                 found = exchanged(found, others)
@@ -217,6 +249,10 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
                 if len(others):
                     reason, smallest = "first-layer weights depend on each other", 1 / found.and_also(others).condition
                     raise StageFailed("hyperplanes", reason, number=smallest, limit=DEPENDENT, certain=True)
+                bent = search.bending(found, found)
+                if bent.any():
+                    found = found.chosen(~bent)
+                    continue
                 seen = search.looks(found)
                 if (unclear.sum() == 1 or doubted) and (seen[unclear] >= NEARLY_ALL).all():
                     return found  # these have a neuron on either side, as the signs will say
@@ -308,6 +344,136 @@ class _HyperplaneSearch:
         """With the hyperplanes of these creases of a line, those that are not sure after another look."""
         if not len(creases):
             return found
+        found, new, creases = self.measured(found, line, creases)
+        return found.joined(self.confirmed(new, line.sure[creases]))
+
+    def with_hidden(self, found: FramedHyperplanes) -> FramedHyperplanes:
+        """With hyperplanes that show in part of space alone, as long as there are some.
+
+        Along steps orthogonal to all normals the known neurons do not change. Where such a step changes an answer, the
+        line it is on has creases of missing neurons, and of those above that these switch; the latter bend where they
+        meet hyperplanes of the first layer. Behind them the missing neuron shows where it begins. Cost: for each about
+        100 rows, and for each of 6 to 18 lines five a crease, two gradients in the subspace and 64 where it meets
+        others.
+        """
+        found = found.chosen(~self.bending(found, found))
+        while 0 < len(found) < len(found.frame.basis):
+            before = len(found)
+            found, new = self.hidden(found)
+            found = self.widened(found.joined(new))
+            found = found.chosen(~self.bending(found, found.chosen(np.arange(len(found)) >= before)))
+            found = found.chosen(found.independent(np.arange(len(found)), DEPENDENT))
+            if len(found) <= before:
+                break
+        return found
+
+    def hidden(self, found: FramedHyperplanes) -> tuple[FramedHyperplanes, FramedHyperplanes]:
+        """With gradients at more places, and hyperplanes that are missing, where some are seen."""
+        rounds = 2
+        places = self.changing_places(found)
+        new = found.chosen(np.zeros(len(found), dtype=bool))
+        for _ in range(rounds):
+            behind = list[tuple[FloatArray, FloatArray]]()
+            for start, direction in places:
+                line = self.line_through(found, start, direction)
+                if line.followed.any():
+                    found, here, creases = self.measured(found, line, np.flatnonzero(line.followed))
+                    new = new.and_also(here)
+                    behind += self.places_behind(here, line.sides(creases), direction)
+            new = new.chosen(~self.bending(new, found.and_also(new)))
+            if len(new):
+                break
+            places = behind
+        return found, self.well_seen(new)
+
+    def places_behind(
+        self, new: FramedHyperplanes, sides: FloatArray, direction: FloatArray
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Points behind those creases that begin to change answers, away from the line along their normals."""
+        farther = (1.0, 6.0)  # in typical inputs
+        found = []
+        for normal, on, side in zip(new.normals, new.on, sides, strict=True):
+            away = normal - (normal @ direction) * direction
+            length, turn = float(np.linalg.norm(away)), side * np.sign(normal @ direction)
+            found += [(on + far * new.scale * turn * away / length, direction) for far in farther if length and turn]
+        return found
+
+    def bending(self, some: FramedHyperplanes, known: FramedHyperplanes) -> BoolArray:
+        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above.
+
+        Cost: 8 rows for each of the 8 nearest known ones, and of the 16 after these where it goes on at all of them.
+        """
+        together, rounds = 8, 3
+        bent = np.zeros(len(some), dtype=bool)
+        if not len(some) or not len(known):
+            return bent
+        pairs = np.indices((len(some), len(known))).reshape(2, -1)
+        away = np.abs(meeting_places(some, known, *pairs)[1]).reshape(len(some), -1)
+        order = np.argsort(away, axis=1)
+        for start in range(0, together * rounds, together):
+            near = order[~bent, start : start + together]
+            i, j = np.repeat(np.flatnonzero(~bent), near.shape[1]), near.reshape(-1)
+            i, j = (part[np.isfinite(away[i, j])] for part in (i, j))
+            ends, _ = self.meeting_at(some, known, i, j)
+            i, j = i[ends], j[ends]
+            _, goes_on = self.meeting_at(known, some, j, i)
+            bent[i[goes_on]] = True
+        return bent
+
+    def meeting_at(
+        self, some: FramedHyperplanes, known: FramedHyperplanes, i: IntArray, j: IntArray
+    ) -> tuple[BoolArray, BoolArray]:
+        """Whether each hyperplane is seen before it meets a known one and not after, and whether it is after too."""
+        beside, reach = 1e-3, 2e-4  # of the way there: how far before and after it is looked for, and over which reach
+        off_course = 20.0  # errors of a hyperplane that its crease may be away from it
+        tangents, way = meeting_places(some, known, i, j)
+        size = np.abs(way)
+        within = off_course * some.errors[i] * size + DOUBLE.rounding * some.scale
+        seen = []
+        if not len(i):
+            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
+        for side in (1 - beside, 1 + beside):
+            points = some.on[i] + (side * way)[:, None] * tangents
+            ask = self.in_frame(some.frame)
+            seen.append(cross(ask, points, some.normals[i], reach * size, self.noise, within).critical)
+        before, after = seen
+        return before & ~after, before & after
+
+    def changing_places(self, found: FramedHyperplanes) -> list[tuple[FloatArray, FloatArray]]:
+        """Points (k,) and unit directions orthogonal to all normals along which answers change, the most first."""
+        tried, most = 48, 6
+        sizes, reach = (0.5, 2.0, 8.0), 10.0  # of the points, and of the steps in typical inputs
+        basis = np.linalg.qr(found.normals.T)[0].T
+        starts = self.rng.standard_normal((tried, basis.shape[1])) * self.rng.choice(sizes, (tried, 1))
+        moves = orthogonal_moves(basis, tried, 1.0, self.rng)
+        change, answers = value_changes(self.in_frame(found.frame), starts, reach * found.scale * moves)
+        changed = np.flatnonzero(change > ANSWER_CHANGED * float(answers.std(axis=0).max()))
+        return [(starts[i], moves[i]) for i in changed[:most]]
+
+    def line_through(self, found: FramedHyperplanes, start: FloatArray, direction: FloatArray) -> LineInPlane:
+        """A line through a point of the frame, and a direction across it; few neurons change along it."""
+        most, most_rows = 12, 500  # creases; where steps change what they should not, by rounding, there is no end
+        axes = np.vstack([direction, orthogonal_moves(direction[None], 1, 1.0, self.rng)])
+        plane = Frame(found.frame.points(start[None])[0], axes @ found.frame.basis)
+        lines = Lines.random(self.rng, 1, self.oracle.dim)
+        return look_along(
+            self.oracle.query, plane, lines, np.empty(0), self.noise, self.rng, most=most, most_rows=most_rows
+        )
+
+    def well_seen(self, new: FramedHyperplanes) -> FramedHyperplanes:
+        """Each hyperplane once that several lines or far points show, those that most do first."""
+        fewest = 2
+        if not len(new):
+            return new
+        seen = np.array([new._same(new.only(i)).sum() for i in range(len(new))]) + self.looks(new)
+        order = np.argsort(-seen, kind="stable")
+        none = new.chosen(np.zeros(len(new), dtype=bool))
+        return none.joined(new.chosen(order[seen[order] >= fewest]))
+
+    def measured(
+        self, found: FramedHyperplanes, line: LineInPlane, creases: IntArray
+    ) -> tuple[FramedHyperplanes, FramedHyperplanes, IntArray]:
+        """With gradients beside these creases; the hyperplanes of those that are sharp, and which these are."""
         start, axes = line.seen_in(found.frame)
         pieces = np.unique(np.concatenate([creases, creases + 1]))
         points = start + line.middle[pieces, None] * axes[0]
@@ -319,7 +485,7 @@ class _HyperplaneSearch:
         sides = number[np.column_stack([before, before + 1])]
         new = found.between(sides, start + line.t[creases, None] * axes[0])
         sharp = new.errors < WORST_NORMAL
-        return found.joined(self.confirmed(new.chosen(sharp), line.sure[creases[sharp]]))
+        return found, new.chosen(sharp), creases[sharp]
 
     def slopes(
         self, found: FramedHyperplanes, line: LineInPlane, pieces: IntArray, points: FloatArray, axes: FloatArray
@@ -400,7 +566,6 @@ class _HyperplaneSearch:
         test_steps = 12  # steps along which nothing may change
         test_starts = (0.5, 2.0, 8.0)  # sizes of the points they start from
         test_reach = 10.0  # their length, in typical inputs
-        answer_changed = 1e-5  # of the spread of the answers
         n, k = found.normals.shape
         if n == k:
             return True
@@ -408,4 +573,4 @@ class _HyperplaneSearch:
         starts = self.rng.standard_normal((test_steps, k)) * self.rng.choice(test_starts, (test_steps, 1))
         moves = orthogonal_moves(basis, test_steps, test_reach * found.scale, self.rng)
         change, answers = value_changes(self.in_frame(found.frame), starts, moves)
-        return bool(change.max() <= answer_changed * float(answers.std(axis=0).max()))
+        return bool(change.max() <= ANSWER_CHANGED * float(answers.std(axis=0).max()))

@@ -111,6 +111,8 @@ def view_each(
         if not len(blurred):
             return views
         reaches = np.array(crossing_reaches) / shorter_reaches ** (tried // sharper_backgrounds)
+        if tried == sharper_backgrounds:  # few states of the others show these: the one they were found in does
+            views = views + _crossed(oracle, planes, blurred, planes.on[blurred], reaches, noise)
         views = views + _cross_all(oracle, planes, blurred, reaches, noise, rng)
     raise StageFailed("refine", "first-layer neurons not seen again", number=len(blurred), limit=0)
 
@@ -133,12 +135,24 @@ def _cross_all(
 ) -> HyperplaneViews:
     """Cross the hyperplanes of these neurons over all reaches, with the others in random states."""
     least_room, most_room = 2.0, 8.0  # how far inside their states the other neurons are, at random
-    off_course = 20.0  # errors of a hyperplane that a crease may be away from it; one farther off is another one
-    uncertain = 1e-10  # at least, in typical inputs
     share_on = 0.5  # of the other neurons
     states = rng.random((len(neurons), len(planes))) < share_on
     room = rng.uniform(least_room, most_room, len(neurons))
     starts = quiet_points(planes.normals, planes.offsets, neurons, states, room)
+    return _crossed(oracle, planes, neurons, starts, reaches, noise)
+
+
+def _crossed(
+    oracle: Counting,
+    planes: FramedHyperplanes,
+    neurons: IntArray,
+    starts: FloatArray,
+    reaches: FloatArray,
+    noise: DistanceNoise,
+) -> HyperplaneViews:
+    """Cross the hyperplanes of these neurons over all reaches, at points (n, k) of theirs."""
+    off_course = 20.0  # errors of a hyperplane that a crease may be away from it; one farther off is another one
+    uncertain = 1e-10  # at least, in typical inputs
     which, points = np.tile(neurons, len(reaches)), np.tile(starts, (len(reaches), 1))
     reach, normals = np.repeat(reaches, len(neurons)), planes.normals[which]
     away = np.linalg.norm(points - planes.on[which], axis=1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.extraction.depth_two.assembly import refit_biases
-from reluctant.extraction.method import Candidate, Certificate, Keep, StageFailed
+from reluctant.extraction.method import Candidate, Certificate, Keep, Shows, StageFailed
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.jumps import SAME_ROUNDINGS, GradientNoise, Jumps, SearchedLine, TooManyJumps, jumps_on_line
@@ -149,18 +149,15 @@ def recover_from_gradients(
     return replace(candidate, network=refit_biases(oracle, turned, rng, settings.bias_share, also=rarely))
 
 
-class DeeperLayers(StageFailed):
-    """Creases that bend. lines: the first one, with its creases, and the one that spoke against it."""
-
-    lines: tuple[SearchedLine, ...] = ()
-
-
-def _deeper(search: _LinesSoFar, found: int, limit: float) -> DeeperLayers:
+def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
+    """Creases that bend, with two lines: the first one, and the one that spoke against it."""
     reason, partial = "creases of some lines do not explain another", search.network()
-    failure = DeeperLayers(LAYERS, reason, number=found, limit=limit, partial=partial)
+    lines: tuple[SearchedLine, ...] = ()
     if search.first is not None and search.line is not search.first.lines:
-        failure.lines = search.first, search.searched()
-    return failure
+        lines = search.first, search.searched()
+    return StageFailed(
+        LAYERS, reason, number=found, limit=limit, partial=partial, shows=Shows.OTHER_CREASES, lines=lines
+    )
 
 
 FEW_NEW = 8

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcinv, gammaincinv
 
 from reluctant.extraction.depth_two.scaffold import CROWD, Regions
-from reluctant.extraction.method import StageFailed
+from reluctant.extraction.method import Shows, StageFailed
 from reluctant.fitting.least_squares import Design, design_matrix
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.geometry.lines import BoolArray, IntArray, climb
@@ -340,7 +340,9 @@ class _Pass:
         surprised = np.abs(found - expected).max(axis=1) > DOUBLE.in_line * sd
         if surprised.any():
             reason = "points that the known part does not explain"
-            raise StageFailed(WITNESS_CHECK, reason, number=int(surprised.sum()), limit=0, partial=self.known)
+            raise StageFailed(
+                WITNESS_CHECK, reason, number=int(surprised.sum()), limit=0, partial=self.known, shows=Shows.WITNESSES
+            )
 
     def _solution(self, steps: FloatArray) -> Array:
         """The matrix from gradients at all base points to weights."""

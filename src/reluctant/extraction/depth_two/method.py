@@ -45,6 +45,7 @@ from reluctant.extraction.method import (
     Keep,
     Memory,
     Method,
+    Shows,
     StageFailed,
     affine_map,
     check_settings,
@@ -56,8 +57,6 @@ from reluctant.geometry.lines import FAR_END
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
-
-BIASES = "biases"  # a stage that fails where creases of a line do not explain random inputs
 
 
 @dataclass(frozen=True)
@@ -87,6 +86,8 @@ class DepthTwo(Method):
     """
 
     reads_gradients: ClassVar[bool] = True
+    depth_known_from: ClassVar[str] = MAIN_PASS
+    crowd: ClassVar[int] = CROWD  # creases on a line, from which on some are too close to each other
 
     directions: int | None = None
     lines: int = 5
@@ -214,7 +215,7 @@ def _check_random_inputs(network: ReLUNetwork, memory: Memory, largest: float) -
     error = off / spread if spread > 0 else np.inf  # answers that never change say nothing
     if not error < largest:
         reason = "random inputs are not explained by the creases of a line"
-        raise StageFailed(BIASES, reason, number=error, limit=largest, partial=network)
+        raise StageFailed("biases", reason, number=error, limit=largest, partial=network, shows=Shows.OTHER_CREASES)
 
 
 def _certificate(on_line: FramedNetwork, weight_errors: FloatArray, dim: int) -> Certificate:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.method import StageFailed
+from reluctant.extraction.method import Shows, StageFailed
 from reluctant.fitting.least_squares import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, LineSearch, Scan, scan_lines
 from reluctant.geometry.creases import merge_slivers
@@ -271,7 +271,9 @@ def probe_subspace(
     worst = int(np.argmax(error / limits))
     if not error[worst] < limits[worst]:
         number, limit = float(error[worst] / spread), float(limits[worst] / spread)
-        raise StageFailed(PROBE, "the subspace model is wrong", number=number, limit=limit, partial=known)
+        raise StageFailed(
+            PROBE, "the subspace model is wrong", number=number, limit=limit, partial=known, shows=Shows.SUBSPACE
+        )
 
 
 def _explained_error(known: FramedNetwork, y: FloatArray) -> FloatArray:

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reluctant.extraction.few_digits.view import View, around_lines
+from reluctant.extraction.few_digits.view import View
 from reluctant.geometry import Frame
-from reluctant.geometry.lines import BoolArray
+from reluctant.geometry.lines import BoolArray, around_lines
 from reluctant.numerics import FloatArray
 
 GROWS_FROM = 0.3  # of the noise at typical inputs: noise that grows by less is the same everywhere

@@ -33,7 +33,7 @@ from reluctant.extraction.few_digits.subspace_fit import (
     without_idle_neurons,
 )
 from reluctant.extraction.few_digits.view import BoxView, View
-from reluctant.extraction.method import StageFailed
+from reluctant.extraction.method import Shows, StageFailed
 from reluctant.geometry import Frame, FramedNetwork
 from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
@@ -127,7 +127,8 @@ def refuse_bent_creases(line: OnLine, direction: FloatArray) -> None:
     with line.view.oracle.stage(LAYERS):
         share = bent_share(line.view, line.origin, line.direction, direction)
     if share > BENT_SHARE:
-        raise StageFailed(LAYERS, "creases bend: one hidden layer is not enough", number=share, limit=BENT_SHARE)
+        reason = "creases bend: one hidden layer is not enough"
+        raise StageFailed(LAYERS, reason, number=share, limit=BENT_SHARE, shows=Shows.BENT_CREASES)
 
 
 def _ask_pass(

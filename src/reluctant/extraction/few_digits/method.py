@@ -17,7 +17,7 @@ import numpy as np
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.few_digits.crossed_subspace import cross_subspace
-from reluctant.extraction.few_digits.growth import LAYERS, KnownSubspace, grow_star, grow_subspace
+from reluctant.extraction.few_digits.growth import KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_extension import Extension, extend
 from reluctant.extraction.few_digits.noisy_line import OnLine, promising_lines
@@ -30,7 +30,16 @@ from reluctant.extraction.few_digits.view import (
     look_inside,
     short_line_noise,
 )
-from reluctant.extraction.method import Candidate, Certificate, Method, StageFailed, check_settings, lifted, remember
+from reluctant.extraction.method import (
+    Candidate,
+    Certificate,
+    Method,
+    Shows,
+    StageFailed,
+    check_settings,
+    lifted,
+    remember,
+)
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
@@ -119,7 +128,7 @@ class FewDigits(Method):
                 try:
                     return line.view, way(line)
                 except StageFailed as stuck:
-                    if stuck.stage == LAYERS:
+                    if stuck.shows is Shows.BENT_CREASES:
                         raise
                     failure = stuck
         raise failure

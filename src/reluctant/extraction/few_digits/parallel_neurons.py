@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from reluctant.fitting.least_squares import design_matrix
+from reluctant.fitting.least_squares import Linearisation, Parts, StepRules, design_matrix, least_squares
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
@@ -83,23 +83,23 @@ class _Split:
 
     def fitted(self, rows: FloatArray, answers: FloatArray) -> ReLUNetwork:
         """Gauss–Newton on biases, constants and what the first of the pair carries."""
-        steps, shorter = 12, 0.5
-        (first, second), best = self.pair, self.network
-        for _ in range(steps):
-            (w, a), (b, _) = best.weights, best.biases
-            values, m = rows @ w.T + b, len(a)
-            hinges = np.maximum(values[:, [first]], 0) - np.maximum(values[:, [second]], 0)
-            design = np.hstack([design_matrix(values > 0, a), _for_outputs(hinges, m)])
-            step = np.linalg.lstsq(design, (answers - best(rows)).reshape(-1), rcond=1e-10)[0]
-            for _ in range(4):
-                moved = self.moved(best, step)
-                if _left(moved, rows, answers) < _left(best, rows, answers):
-                    best = moved
-                    break
-                step = shorter * step
-            else:
-                break
-        return best
+        rules = StepRules(steps=12, policy=Parts((1.0, 0.5, 0.25, 0.125)))
+        return least_squares(self.network, lambda at: self._linearised(at, rows, answers), rules).state
+
+    def _linearised(
+        self, at: ReLUNetwork, rows: FloatArray, answers: FloatArray
+    ) -> Linearisation[ReLUNetwork, FloatArray]:
+        (w, a), (b, _), (first, second) = at.weights, at.biases, self.pair
+        values = rows @ w.T + b
+        hinges = np.maximum(values[:, [first]], 0) - np.maximum(values[:, [second]], 0)
+        design = np.hstack([design_matrix(values > 0, a), _for_outputs(hinges, len(a))])
+        step = np.linalg.lstsq(design, (answers - at(rows)).reshape(-1), rcond=1e-10)[0]
+
+        def move(part: FloatArray) -> tuple[ReLUNetwork, float]:
+            moved = self.moved(at, part)
+            return moved, _left(moved, rows, answers)
+
+        return Linearisation(at, _left(at, rows, answers), lambda part: part * step, move)
 
     def moved(self, network: ReLUNetwork, step: FloatArray) -> ReLUNetwork:
         """After a step of biases, constants and the part of the first."""

@@ -15,6 +15,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame
+from reluctant.geometry.lines import around_lines
 from reluctant.interface.noise import rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -162,13 +163,6 @@ def carried_precision(view: View, network: ReLUNetwork, rng: np.random.Generator
     scatter = view.units * np.concatenate([scatter for _, scatter in lines])
     factor = _usual(scatter / np.maximum(sizes, LEAST_NOISE))
     return CarriedPrecision(plain.near, plain.growth, network=network, factor=factor)
-
-
-def around_lines(t: FloatArray, f: FloatArray) -> FloatArray:
-    """What straight lines through (n, points) leave of the values (n, points, m)."""
-    t = (t - t.mean(axis=1, keepdims=True))[:, :, None]
-    f = f - f.mean(axis=1, keepdims=True)
-    return np.asarray(f - t * (t * f).sum(axis=1, keepdims=True) / (t**2).sum(axis=1, keepdims=True))
 
 
 CUBE = Domain(-1.0, 1.0)

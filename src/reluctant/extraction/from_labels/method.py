@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,6 +60,8 @@ class FromLabels(Method):
         hidden_layers: most that are looked for, of two labels.
         boundary_error: largest error of the boundary, in typical inputs, that passes verification.
     """
+
+    reads_labels: ClassVar[bool] = True
 
     classes: int | None = None
     flat: int = 8

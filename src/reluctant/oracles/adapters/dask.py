@@ -25,10 +25,10 @@ from reluctant import engines as clusters
 from reluctant import errors
 from reluctant._optional import require
 from reluctant.engines import Cluster, Engine
-from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine
+from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine, words
 from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Oracle, layers
 from reluctant.oracles.explanations import GradientFace
 from reluctant.oracles.ledger import Counting, Timed
 from reluctant.oracles.parallel import Parallel
@@ -52,24 +52,18 @@ class DaskOracle(Oracle):
         self._cluster, self._gradients = cluster, gradients
         self._library = require("distributed", extra="dask", purpose="An engine")
         self._parcel = self._send(sealed)
-        self._facts = self._opened_everywhere()
-
-    def _send(self, sealed: bytes) -> Any:
-        config = require("dask", extra="dask", purpose="An engine").config
-        with config.set({"distributed.admin.large-graph-warning-threshold": len(sealed) + SHARD_BYTES}):
-            return self._cluster.client.submit(SealedTarget, sealed, key=f"reluctant-target-{uuid.uuid4()}")
-
-    def _opened_everywhere(self) -> Facts:
-        """Facts, after every worker has opened the target: one that cannot is heard of before anything is asked.
-
-        Each then holds a copy of its own, and none is looked for on a worker that has died.
-        """
+        # Every worker opens the target now, and holds a copy: one that cannot is heard of before anything is asked.
         tasks = [
             self._task(describe_target, self._parcel, workers=[worker], allow_other_workers=True)
             for worker in self._cluster.client.nthreads()
         ]
         facts: list[Facts] = [self._value_of(task, 0) for task in tasks]
-        return facts[0]
+        self._facts = facts[0]
+
+    def _send(self, sealed: bytes) -> Any:
+        config = require("dask", extra="dask", purpose="An engine").config
+        with config.set({"distributed.admin.large-graph-warning-threshold": len(sealed) + SHARD_BYTES}):
+            return self._cluster.client.submit(SealedTarget, sealed, key=f"reluctant-target-{uuid.uuid4()}")
 
     @property
     def facts(self) -> Facts:
@@ -163,20 +157,18 @@ def in_shards(sender: Oracle, most: int | None = None) -> Parallel:
 
 def as_sent(oracle: Oracle) -> Oracle:
     """The oracle itself, unless copies of it on workers would each keep an account, or random numbers, of their own."""
-    inner: Oracle | None = oracle
-    while inner is not None:
-        if isinstance(inner, Counting):
+    for layer in layers(oracle):
+        if isinstance(layer, Counting):
             raise UnusableEngine.about(
                 "target", got="one that is opened already, with an account of its own", expected="the bare target",
-                fix="Give engine= where it is opened: open_oracle(model, engine=...).",
+                fix=words("Give {engine} where it is opened: open_oracle(model, ...)."),
             )  # fmt: skip
-        if inner.draws:
+        if layer.draws:
             raise UnusableEngine.about(
                 "target", got="one that adds random noise: every worker would draw the same",
                 expected="the target behind the noise",
-                fix="Send that, and put the noise before it here: defend(open_oracle(model, engine=...), ...).",
+                fix=words("Open that with {engine}, the noise before it: defend(open_oracle(model, ...), ...)."),
             )  # fmt: skip
-        inner = inner.inner if isinstance(inner, Wrapper) else None
     return oracle
 
 

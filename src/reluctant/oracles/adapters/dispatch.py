@@ -1,4 +1,4 @@
-"""The choice of the adapter for a target, and the adapters for callables and networks.
+"""The choice of the adapter for a target, and the adapters for callables, networks and functions of gradients.
 
 A target is a callable, a `ReLUNetwork`, a path, a module, an estimator, a name `module:attribute` or an address.
 """
@@ -22,16 +22,22 @@ import numpy as np
 from reluctant._optional import require
 from reluctant.engines import check_engine
 from reluctant.errors import (
+    HIGH,
+    LOW,
     InvalidInput,
     MissingDependency,
+    N,
+    Placeholder,
     ReluctantError,
     TargetUnavailable,
     UnknownTarget,
     UnsafeFile,
+    words,
 )
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, Oracle, as_answers
+from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, PassThrough, as_answers
+from reluctant.oracles.explanations import GradientFace, as_gradients
 from reluctant.oracles.keywords import OpenOptions
 
 
@@ -75,14 +81,16 @@ def call_target(function: Callable[[Any], object], argument: Any) -> object:
     except ReluctantError:
         raise
     except Exception as error:
-        fix = (
-            f"Check that it accepts {_shaped(argument)} (dim=). If it answers only in some range, open it with "
-            "domain=(low, high); if it takes only so many rows at once, with batch=N; if it fails "
-            "now and then, with retries=3."
-        )
-        failed = TargetUnavailable(f"target: raised {type(error).__name__}: {error}. {fix}")
-        failed.fix = fix
-        raise failed from error
+        raise TargetUnavailable(f"target: raised {type(error).__name__}: {error}.").advised(
+            f"Check that it accepts {_shaped(argument)}", WHEN_IT_RAISES
+        ) from error
+
+
+WHEN_IT_RAISES = words(
+    "({dim}). If it answers only in some range, open it with {domain}; if it takes only so many rows at once, with "
+    "{batch}; if it fails now and then, with {retries}.",
+    domain=(LOW, HIGH), batch=N, retries=3,
+)  # fmt: skip
 
 
 def _shaped(argument: Any) -> str:
@@ -160,20 +168,48 @@ def _network_identity(network: ReLUNetwork) -> str:
     return f"network sha256:{digest.hexdigest()}"
 
 
+GradientFunction = Callable[[FloatArray], object]  # rows (n, d) -> (n, m, d), or (n, d) of one output
+
+
+class WithGradients(PassThrough):
+    """Passes questions on; asked for gradients, it calls the function at the same rows.
+
+    Arguments:
+        inner: the target.
+        function: its gradients.
+        output: which output they are of, where they are those of one among several.
+    """
+
+    def __init__(self, inner: Oracle, function: GradientFunction, output: int | None = None) -> None:
+        super().__init__(inner)
+        self._function, self._output = function, output
+
+    @property
+    def explained(self) -> Oracle:
+        """Values and gradients."""
+        return GradientFace(self)
+
+    def with_gradients(self, rows: FloatArray) -> Explained:
+        """Ask the target and the function."""
+        values = self.inner.answer(rows)
+        view = rows.view()
+        view.flags.writeable = False
+        raw = call_target(self._function, view)
+        return Explained(values, as_gradients(raw, values.shape, rows.shape[1], self._output))
+
+
 MODULE_TARGET = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
 
 
 def adapt(target: Any, options: OpenOptions) -> Oracle:
     """The adapter of a target that is asked from here, with its gradients if they are given."""
-    from reluctant.oracles.adapters.given_gradients import WithGradients
-
     adapter = _adapt_values(target, options)
     if callable(options.gradients):
         adapter = WithGradients(adapter, options.gradients, options.output)
     if options.gradients is not None and adapter.explained is None:
         raise InvalidInput.about(
             "gradients", got=f"True for {adapter.facts.name}", expected="True for a torch module or a network alone",
-            fix="Give a function: gradients=g, with g(rows) of shape (n, m, d).",
+            fix=words("Give a function: {gradients}, with g(rows) of shape (n, m, d).", gradients=Placeholder("g")),
         )  # fmt: skip
     return adapter
 
@@ -182,9 +218,26 @@ def _adapt_values(target: Any, options: OpenOptions) -> Oracle:
     """The adapter of a target; `UnknownTarget` if there is none."""
     if isinstance(target, str | Path):
         return _adapt_name(str(target), options)
-    for is_mine, adapter in ADAPTERS:
-        if is_mine(target):
-            return adapter(target, options)
+    if isinstance(target, Oracle):
+        _refuse_recast(options, "an oracle")
+        return target
+    if isinstance(target, ReLUNetwork):
+        plain = NetworkOracle(target)
+        return WithGradients(plain, plain.gradients) if options.gradients is True else plain
+    if _is_instance_of(target, "torch.nn.modules.module.Module"):
+        from reluctant.oracles.adapters.torch import TorchOracle
+
+        return TorchOracle(target, options.shape, options.precision, gradients=options.gradients is True)
+    if _is_instance_of(target, "sklearn.base.BaseEstimator"):
+        from reluctant.oracles.adapters.sklearn import SklearnOracle
+
+        return SklearnOracle(target, options.precision)
+    if callable(target):
+        if options.shape is None:
+            expected = "the number of inputs of the callable"
+            raise InvalidInput.about("dim", got="None", expected=expected, fix=words("Give it: {dim}.", dim=N))
+        _refuse_recast(options, "a callable")
+        return CallableOracle(target, prod(options.shape), kind=options.kind)
     raise UnknownTarget.about(
         "target", got=type(target).__name__,
         expected="a callable, a path to .onnx or .npz, a torch module, a fitted scikit-learn model or a ReLUNetwork",
@@ -198,7 +251,7 @@ def adapt_on_engine(target: Any, options: OpenOptions) -> Oracle:
     if options.served is not None:
         raise InvalidInput.about(
             "engine", got="one for a served model", expected="a target that is computed by whoever asks",
-            fix="A server is asked from here: connections=8 keeps more requests in flight.",
+            fix=words("A server is asked from here: {connections} keeps more requests in flight.", connections=8),
         )  # fmt: skip
     check_engine(options.engine)  # first: a target that cannot be sent is no matter where there is nowhere to send it
     if isinstance(target, str) and _is_module_target(target):
@@ -230,10 +283,6 @@ def _adapt_name(name: str, options: OpenOptions) -> Oracle:
         return open_served(name, options.served, options.shape, options.kind, options.timeout, gradients)
     if _is_module_target(name):
         return _adapt_values(import_target(name), options)
-    return _adapt_file(name, options)
-
-
-def _adapt_file(name: str, options: OpenOptions) -> Oracle:
     path = Path(name)
     if not path.is_file():
         raise UnknownTarget.about(
@@ -251,40 +300,10 @@ def _adapt_file(name: str, options: OpenOptions) -> Oracle:
     raise UnknownTarget.about("target", got=f"'{name}'", expected="a file ending in .onnx or .npz")
 
 
-def _is_instance_of(library: str, kind: str) -> Callable[[Any], bool]:
+def _is_instance_of(target: Any, kind: str) -> bool:
     """True for instances of a library's base class, without importing the library."""
-
-    def is_mine(target: Any) -> bool:
-        if library.partition(".")[0] not in sys.modules:
-            return False
-        names = {f"{base.__module__}.{base.__qualname__}" for base in type(target).__mro__}
-        return f"{library}.{kind}" in names
-
-    return is_mine
-
-
-def _adapt_network(target: ReLUNetwork, options: OpenOptions) -> Oracle:
-    from reluctant.oracles.adapters.given_gradients import WithGradients
-
-    plain = NetworkOracle(target)
-    return WithGradients(plain, plain.gradients) if options.gradients is True else plain
-
-
-def _adapt_torch(target: Any, options: OpenOptions) -> Oracle:
-    from reluctant.oracles.adapters.torch import TorchOracle
-
-    return TorchOracle(target, options.shape, options.precision, gradients=options.gradients is True)
-
-
-def _adapt_sklearn(target: Any, options: OpenOptions) -> Oracle:
-    from reluctant.oracles.adapters.sklearn import SklearnOracle
-
-    return SklearnOracle(target, options.precision)
-
-
-def _adapt_oracle(target: Any, options: OpenOptions) -> Oracle:
-    _refuse_recast(options, "an oracle")
-    return target
+    loaded = kind.partition(".")[0] in sys.modules
+    return loaded and kind in {f"{base.__module__}.{base.__qualname__}" for base in type(target).__mro__}
 
 
 def _refuse_recast(options: OpenOptions, what: str) -> None:
@@ -295,23 +314,6 @@ def _refuse_recast(options: OpenOptions, what: str) -> None:
         )  # fmt: skip
 
 
-def _adapt_callable(target: Any, options: OpenOptions) -> Oracle:
-    if options.shape is None:
-        raise InvalidInput.about(
-            "dim", got="None", expected="the number of inputs of the callable", fix="Give it: dim=N."
-        )
-    _refuse_recast(options, "a callable")
-    return CallableOracle(target, prod(options.shape), kind=options.kind)
-
-
-ADAPTERS: list[tuple[Callable[[Any], bool], Callable[[Any, OpenOptions], Oracle]]] = [
-    (lambda target: isinstance(target, Oracle), _adapt_oracle),
-    (lambda target: isinstance(target, ReLUNetwork), _adapt_network),
-    (_is_instance_of("torch.nn.modules.module", "Module"), _adapt_torch),
-    (_is_instance_of("sklearn.base", "BaseEstimator"), _adapt_sklearn),
-    (callable, _adapt_callable),
-]
-
 # Loading these runs whatever their author put in.
 CODE_SUFFIXES = {".pkl", ".pickle", ".joblib", ".pt", ".pth"}
 
@@ -321,7 +323,7 @@ def load_code_file(path: Path, trust_code: bool) -> Any:
     if not trust_code:
         raise UnsafeFile.about(
             "target", got=f"'{path}'", expected="a file that cannot run code (.onnx, .npz)",
-            fix="If you made it yourself, pass trust_code=True; better, export it to ONNX.",
+            fix=words("If you made it yourself, pass {trust_code}; better, export it to ONNX.", trust_code=True),
         )  # fmt: skip
     try:
         if path.suffix in {".pt", ".pth"}:

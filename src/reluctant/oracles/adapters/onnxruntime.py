@@ -44,7 +44,13 @@ class OnnxOracle(Oracle):
         self._input = asked.name
         self._output = _float_output(self._session, self.path)
         self._dtype = np.dtype(FLOAT_TYPES[asked.type])
-        self._shape = _row_shape(asked)
+        sizes = asked.shape[1:]
+        if not all(isinstance(size, int) and size > 0 for size in sizes):
+            raise UnsupportedModel.about(
+                "target", got=f"input '{asked.name}' of shape {asked.shape}",
+                expected="fixed sizes after the batch axis",
+            )  # fmt: skip
+        self._shape = tuple(sizes)
         self._batch = asked.shape[0] if isinstance(asked.shape[0], int) else None
         self._facts = self._gather_facts(precision)
 
@@ -52,20 +58,16 @@ class OnnxOracle(Oracle):
         # The model as loaded, not the file: weights may live in a file of their own.
         model = load_onnx_model(self.path)
         digest = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()
+        rows = np.zeros((self._batch or 1, prod(self._shape)))  # evaluated on this machine: nobody's service is asked
         return Facts(
             dim=prod(self._shape),
-            outputs=self._count_outputs(),
+            outputs=as_answers(self._run(rows), len(rows), None).shape[1],
             dtype=self._dtype,
             kind=_kind_of_output(model.graph, self._output),
             name=self.path.name,
             identity=f"onnx sha256:{digest} {precision}",
             recast=self._dtype != np.float64,
         )
-
-    def _count_outputs(self) -> int:
-        """Number of outputs, from one evaluation on this machine: no question to anybody's service."""
-        rows = np.zeros((self._batch or 1, prod(self._shape)))
-        return as_answers(self._run(rows), len(rows), None).shape[1]
 
     @property
     def facts(self) -> Facts:
@@ -151,7 +153,16 @@ class ReferenceSession:
         reference = require("onnx.reference", extra="onnx", purpose="precision='float64'")
         self._model = onnx.load_model_from_string(graph)
         self._evaluator = reference.ReferenceEvaluator(self._model, new_ops=[_erf_in_double()])
-        self._check_digits()
+        # A graph whose answers are float32 numbers is refused: an operator of it rounds to them.
+        asked = self.get_inputs()[0]
+        sizes = [size if isinstance(size, int) else TRIED_ROWS for size in asked.shape]
+        rows = np.random.default_rng(0).standard_normal(sizes)
+        for answers in self.run(
+            [port.name for port in self.get_outputs() if port.type in FLOAT_TYPES], {asked.name: rows}
+        ):
+            values = np.asarray(answers)
+            if values.dtype != np.float64 or (values.size and np.array_equal(values, values.astype(np.float32))):
+                raise ValueError("an operator of the model computes in float32")
 
     def get_inputs(self) -> list[Port]:
         """Inputs that are given, not constants."""
@@ -165,18 +176,6 @@ class ReferenceSession:
     def run(self, outputs: list[str], feed: dict[str, Any]) -> Any:
         """Values of these outputs."""
         return self._evaluator.run(outputs, feed)
-
-    def _check_digits(self) -> None:
-        """Refuse a graph whose answers are float32 numbers: an operator of it rounds to them."""
-        asked = self.get_inputs()[0]
-        sizes = [size if isinstance(size, int) else TRIED_ROWS for size in asked.shape]
-        rows = np.random.default_rng(0).standard_normal(sizes)
-        for answers in self.run(
-            [port.name for port in self.get_outputs() if port.type in FLOAT_TYPES], {asked.name: rows}
-        ):
-            values = np.asarray(answers)
-            if values.dtype != np.float64 or (values.size and np.array_equal(values, values.astype(np.float32))):
-                raise ValueError("an operator of the model computes in float32")
 
 
 def _port(value: Any) -> Port:
@@ -199,16 +198,6 @@ def _erf_in_double() -> Any:
             return (erf(x),)
 
     return Erf
-
-
-def _row_shape(model_input: Any) -> tuple[int, ...]:
-    sizes = model_input.shape[1:]
-    if not all(isinstance(size, int) and size > 0 for size in sizes):
-        raise UnsupportedModel.about(
-            "target", got=f"input '{model_input.name}' of shape {model_input.shape}",
-            expected="fixed sizes after the batch axis",
-        )  # fmt: skip
-    return tuple(sizes)
 
 
 def _float_output(session: Any, path: Path) -> str:

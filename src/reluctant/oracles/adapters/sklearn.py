@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from reluctant._optional import require
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
@@ -31,20 +31,17 @@ class SklearnOracle(Oracle):
         if verb is None or not hasattr(model, "n_features_in_"):
             raise InvalidInput.about(
                 "target", got=type(model).__name__, expected="a fitted model that predicts",
-                fix="Call fit first." if verb is not None else "Pass a function of its own, with dim=.",
+                fix="Call fit first." if verb is not None else words("Pass a function of its own, with {dim}."),
             )  # fmt: skip
         self._model = _recast_model(model, np.float64) if precision == "float64" and _is_network(model) else model
         self._predict: Callable[[FloatArray], Any] = getattr(self._model, verb)
-        self._facts = self._gather_facts(Kind.PROBABILITIES if verb == "predict_proba" else Kind.VALUES)
-
-    def _gather_facts(self, kind: Kind) -> Facts:
         dtype = self._model.coefs_[0].dtype if _is_network(self._model) else np.dtype(np.float64)
         zeros = np.zeros((1, self._model.n_features_in_), dtype)
-        return Facts(
+        self._facts = Facts(
             dim=int(self._model.n_features_in_),
             outputs=as_answers(call_target(self._predict, zeros), 1, None).shape[1],
             dtype=dtype,
-            kind=kind,
+            kind=Kind.PROBABILITIES if verb == "predict_proba" else Kind.VALUES,
             name=type(self._model).__name__,
             identity=_model_identity(self._model),
             recast=dtype != np.float64,

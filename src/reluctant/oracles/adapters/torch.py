@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from reluctant._optional import require
-from reluctant.errors import InvalidInput, TargetUnavailable
+from reluctant.errors import InvalidInput, N, TargetUnavailable, words
 from reluctant.numerics import FLOAT_BYTES, HOST, Arrays, FloatArray, TorchArrays, joined
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Explained, Facts, Kind, Moves, Oracle, as_answers, whole_units
@@ -57,14 +57,6 @@ class TorchOracle(Oracle):
         self._dtype = self._torch.float64 if precision == "float64" else example.dtype
         self._device = example.device
         self._shape = shape or _shape_of_first_layer(self._torch, module)
-        self._facts = self._gather_facts()
-        resident = self._device.type != "cpu" if resident is None else resident
-        self._arrays = TorchArrays(self._device) if resident else HOST
-        self._batch = self._rows_that_fit() if resident else super().batch_rows
-        self._shrunk = False
-        self._gradients = gradients
-
-    def _gather_facts(self) -> Facts:
         with self._torch.no_grad():
             zeros = self._torch.zeros((1, *self._shape), dtype=self._dtype, device=self._device)
             try:
@@ -76,7 +68,7 @@ class TorchOracle(Oracle):
                 raise InvalidInput.about("dim", got=got, expected=_what_it_takes(self._torch, self._module)) from error
             outputs = as_answers(raw, 1, None).shape[1]
         dtype = np.dtype(str(self._dtype).removeprefix("torch.").replace("bfloat16", "float32"))
-        return Facts(
+        self._facts = Facts(
             dim=prod(self._shape),
             outputs=outputs,
             dtype=dtype,
@@ -85,6 +77,11 @@ class TorchOracle(Oracle):
             identity=f"{_module_identity(self._torch, self._module)} {self._dtype}",
             recast=dtype != np.float64,
         )
+        resident = self._device.type != "cpu" if resident is None else resident
+        self._arrays = TorchArrays(self._device) if resident else HOST
+        self._batch = self._rows_that_fit() if resident else super().batch_rows
+        self._shrunk = False
+        self._gradients = gradients
 
     @property
     def facts(self) -> Facts:
@@ -205,7 +202,7 @@ def _shape_of_first_layer(torch: Any, module: Any) -> tuple[int, ...]:
         return (int(layers[0].in_features),)
     raise InvalidInput.about(
         "dim", got="None", expected="the input size, since the module does not begin with a linear layer",
-        fix="Give it: dim=N, or shape=(1, 28, 28) for images of that shape.",
+        fix=words("Give it: {dim}, or {shape} for images of that shape.", dim=N, shape=(1, 28, 28)),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget
+from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget, words
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.http.inference_protocol import MODEL_PATH, OpenInferenceOracle
 from reluctant.oracles.http.json_endpoint import JsonEndpointOracle
@@ -31,46 +31,6 @@ def open_served(
     gradients: ServedGradients | None = None,
 ) -> OpenInferenceOracle | JsonEndpointOracle:
     """The adapter for an address."""
-    _check_address(url)
-    plain = options.request is not None
-    if not plain and not MODEL_PATH.match(urlsplit(url).path):
-        raise UnknownTarget.about(
-            "target", got=f"'{shown_url(url)}'", expected="http(s)://host:port/v2/models/NAME",
-            fix="For a service of another kind say what to send and where the answers are: "
-            """request='{"instances": "$rows"}', reply='predictions'.""",
-        )  # fmt: skip
-    if not plain and (urlsplit(url).query or urlsplit(url).fragment):
-        raise InvalidInput.about("target", got=f"'{shown_url(url)}' with more after it", expected="one without")
-    server = Server(url, options, timeout)
-    try:
-        _check_presence(server)
-        return (JsonEndpointOracle if plain else OpenInferenceOracle)(server, options, shape, kind, gradients)
-    except BaseException:
-        server.close()
-        raise
-
-
-def _check_presence(server: Server) -> None:
-    """Find out at once, and without retries, that nobody is there; whatever is answered will do."""
-    try:
-        server.send("HEAD", server.url)
-    except TargetBusy as error:
-        raise UnknownTarget(str(error)) from None
-
-
-def first_batch(adapter: Oracle, options: Serving) -> int:
-    """How many rows the first requests have: what the user says, what the model fixes, or a modest body."""
-    fixed = getattr(adapter, "batch", None)
-    wanted = options.batch or modest_rows(adapter.dim)
-    return min(wanted, fixed or wanted)
-
-
-def modest_rows(dim: int) -> int:
-    """Rows of a body that most servers take."""
-    return min(max(FIRST_BODY_BYTES // (BYTES_A_NUMBER * dim), 1), MOST_FIRST_ROWS)
-
-
-def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -83,5 +43,38 @@ def _check_address(url: str) -> None:
     if parts.username or parts.password:
         raise InvalidInput.about(
             "target", got="an address with credentials in it", expected="one without",
-            fix="Put them into an environment variable and name it: auth_env='NAME'.",
+            fix=words("Put them into an environment variable and name it: {auth_env}.", auth_env="NAME"),
         )  # fmt: skip
+    plain = options.request is not None
+    if not plain and not MODEL_PATH.match(urlsplit(url).path):
+        raise UnknownTarget.about(
+            "target", got=f"'{shown_url(url)}'", expected="http(s)://host:port/v2/models/NAME",
+            fix=words(
+                "For a service of another kind say what to send and where the answers are: {request}, {reply}.",
+                request='{"instances": "$rows"}', reply="predictions",
+            ),
+        )  # fmt: skip
+    if not plain and (urlsplit(url).query or urlsplit(url).fragment):
+        raise InvalidInput.about("target", got=f"'{shown_url(url)}' with more after it", expected="one without")
+    server = Server(url, options, timeout)
+    try:
+        try:
+            server.send("HEAD", server.url)
+        except TargetBusy as error:
+            raise UnknownTarget(error.words) from None
+        return (JsonEndpointOracle if plain else OpenInferenceOracle)(server, options, shape, kind, gradients)
+    except BaseException:
+        server.close()
+        raise
+
+
+def first_batch(adapter: Oracle, options: Serving) -> int:
+    """How many rows the first requests have: what the user says, what the model fixes, or a modest body."""
+    fixed = getattr(adapter, "batch", None)
+    wanted = options.batch or modest_rows(adapter.dim)
+    return min(wanted, fixed or wanted)
+
+
+def modest_rows(dim: int) -> int:
+    """Rows of a body that most servers take."""
+    return min(max(FIRST_BODY_BYTES // (BYTES_A_NUMBER * dim), 1), MOST_FIRST_ROWS)

@@ -21,11 +21,15 @@ import numpy as np
 from reluctant.errors import (
     InvalidAnswer,
     InvalidInput,
+    N,
+    Option,
     TargetChanged,
     TargetError,
     TargetUnavailable,
     UnknownTarget,
     UnsupportedModel,
+    Words,
+    words,
 )
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, as_answers
@@ -85,7 +89,20 @@ class OpenInferenceOracle(ServedOracle):
     def _reply(self, rows: FloatArray, also: str | None = None) -> Reply:
         question = InferenceRequest(f"rows-{next(self._ids)}", self._input, rows, self._wanted, also)
         reply = self._ask(question)
-        self._check_place(question, reply_head(reply))
+        head = reply_head(reply)
+        if head.get("id") not in (None, "", question.id):
+            self._server.drop_idle()
+            raise TargetUnavailable(
+                f"target: got the reply to request {head.get('id')!r}, expected that to {question.id!r}: replies are "
+                "out of step. The connections were dropped and the request is repeated if retries allow."
+            )
+        version = str(head.get("model_version") or "")
+        self._version = self._version if self._version is not None else version
+        if version != self._version:
+            raise TargetChanged(
+                f"target: got an answer of model version '{version}', expected version '{self._version}' that answered "
+                "before. Name the version (/v2/models/NAME/versions/V), and start with a new transcript folder."
+            )
         return reply
 
     def _slopes(self, reply: Reply) -> FloatArray:
@@ -106,7 +123,7 @@ class OpenInferenceOracle(ServedOracle):
         except InvalidAnswer as error:
             names = sorted({*self._outputs, *(str(tensor.get("name")) for tensor in head["outputs"])})
             asked = f"output '{self._wanted}'" if self._wanted else "no output by name"
-            error.args = (f"{error} Asked for {asked}; the model has {', '.join(names)}. Name another: tensor='NAME'.",)
+            error.advised(f"Asked for {asked}; the model has {', '.join(names)}.", NAME_ANOTHER)
             raise
 
     def _ask(self, question: InferenceRequest) -> Reply:
@@ -126,22 +143,6 @@ class OpenInferenceOracle(ServedOracle):
         self._encoding = "json"
         return reply
 
-    def _check_place(self, question: InferenceRequest, head: dict[str, Any]) -> None:
-        """The reply belongs to this question, and comes from the model that answered the others."""
-        if head.get("id") not in (None, "", question.id):
-            self._server.drop_idle()
-            raise TargetUnavailable(
-                f"target: got the reply to request {head.get('id')!r}, expected that to {question.id!r}: replies are "
-                "out of step. The connections were dropped and the request is repeated if retries allow."
-            )
-        version = str(head.get("model_version") or "")
-        self._version = self._version if self._version is not None else version
-        if version != self._version:
-            raise TargetChanged(
-                f"target: got an answer of model version '{version}', expected version '{self._version}' that answered "
-                "before. Name the version (/v2/models/NAME/versions/V), and start with a new transcript folder."
-            )
-
 
 def _input_tensor(described: TensorSpec | None, datatype: str | None, shape: tuple[int, ...] | None) -> TensorSpec:
     """The input to send rows to: as described, with what the user says where the server says nothing."""
@@ -152,7 +153,7 @@ def _input_tensor(described: TensorSpec | None, datatype: str | None, shape: tup
             "dim",
             got="None",
             expected="the number of inputs, since the server does not say",
-            fix="Give it: dim=N.",
+            fix=words("Give it: {dim}.", dim=N),
         )
     return check_datatype(tensor)
 
@@ -175,6 +176,8 @@ MODEL_PATH = re.compile(r"^(?P<base>.*?/v2)/models/(?P<name>[^/]+)(?P<version>/v
 
 NAMES_SHOWN = 10
 TEXT_DATATYPES = ("BYTES", "STRING")
+TENSOR = Option("tensor", "NAME")
+NAME_ANOTHER = Words("Name another: ", TENSOR, ".")
 CHECK_NAME = "Check the name in the address (/v2/models/NAME)."
 
 
@@ -249,10 +252,11 @@ def check_output(tensor: TensorSpec | None, others: tuple[TensorSpec, ...]) -> T
     if tensor is None or tensor.datatype not in TEXT_DATATYPES:
         return tensor
     numbers = [other.name for other in others if other.datatype in DATATYPES]
-    named = f"Name one that holds numbers, {' or '.join(numbers)}: tensor='NAME'." if numbers else NUMBER_NAMES
+    one = Words(f"Name one that holds numbers, {' or '.join(numbers)}: ", TENSOR, ".")
     raise UnsupportedModel.about(
-        "target", got=f"output '{tensor.name}' of type {tensor.datatype}", expected="numbers", fix=named
-    )
+        "target", got=f"output '{tensor.name}' of type {tensor.datatype}", expected="numbers",
+        fix=one if numbers else NUMBER_NAMES,
+    )  # fmt: skip
 
 
 def check_datatype(tensor: TensorSpec) -> TensorSpec:
@@ -292,8 +296,10 @@ def _undescribed_model(server: Server, reply: Reply, name: str) -> UnknownTarget
     error = UnknownTarget.about(
         "target", got=f"model '{name}', for which {said_by(reply, f'GET {server.shown}')}",
         expected="the name of a model that the server has",
-        fix=f"{CHECK_NAME} The server does not say which it has. If it is right, give the number of inputs: "
-        "dim=N.",
+        fix=Words(
+            f"{CHECK_NAME} The server does not say which it has. If it is right, give the number of inputs: ",
+            Option("dim", N), ".",
+        ),
     )  # fmt: skip
     return server.scrubbed(error)
 
@@ -393,16 +399,17 @@ def decode(reply: Reply, wanted: str | None, besides: str = "") -> tuple[dict[st
             return head, tensor, _tensor_numbers(tensor, tail[start : start + size] if size else None)
         start += size
     names = ", ".join(repr(tensor.get("name")) for tensor in outputs)
-    raise InvalidAnswer(f"target: got outputs {names or 'none'}, expected {wanted or 'one'!r}. Give tensor='NAME'.")
+    raise InvalidAnswer(f"target: got outputs {names or 'none'}, expected {wanted or 'one'!r}.").advised(
+        Words("Give ", TENSOR, ".")
+    )
 
 
 def _tensor_numbers(tensor: dict[str, Any], data: memoryview | None) -> FloatArray:
     datatype, shape = tensor.get("datatype"), tuple(tensor.get("shape") or ())
     if datatype not in DATATYPES:
         raise InvalidAnswer(
-            f"target: got answers of type {datatype} in output '{tensor.get('name')}', expected numbers. If it has an "
-            f"output of numbers name it: tensor='NAME'. {NUMBER_NAMES}"
-        )
+            f"target: got answers of type {datatype} in output '{tensor.get('name')}', expected numbers."
+        ).advised(Words("If it has an output of numbers name it: ", TENSOR, "."), NUMBER_NAMES)
     try:
         if data is None:
             flat = np.array(tensor["data"], dtype=np.float64).reshape(-1)  # null becomes NaN

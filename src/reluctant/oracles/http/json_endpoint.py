@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from reluctant.errors import InvalidAnswer, InvalidInput
+from reluctant.errors import InvalidAnswer, InvalidInput, N, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, as_answers
 from reluctant.oracles.http.inference_protocol import DATATYPES, NUMBER_NAMES
@@ -37,7 +37,9 @@ class JsonEndpointOracle(ServedOracle):
         gradients: ServedGradients | None = None,
     ) -> None:
         if shape is None:
-            raise InvalidInput.about("dim", got="None", expected="the number of inputs", fix="Give it: dim=N.")
+            raise InvalidInput.about(
+                "dim", got="None", expected="the number of inputs", fix=words("Give it: {dim}.", dim=N)
+            )
         super().__init__(server, gradients)
         self._shape = shape
         self._template = RequestTemplate.of(options.request or "")
@@ -148,7 +150,7 @@ class ReplyPath:
             raise InvalidAnswer(
                 f"target: got a reply with {_contents_of(data)} where the path '{self.text}' asks for "
                 f"{'a list' if step is None else repr(step)}, expected the answers there."
-            ).advised("Give another reply=.") from None
+            ).advised(words("Give another {reply}.")) from None
         return self._find(inner, depth + 1)
 
 

@@ -30,12 +30,15 @@ from reluctant._optional import require
 from reluctant.errors import (
     BatchRefused,
     InvalidInput,
+    Option,
     ReluctantError,
     TargetBusy,
     TargetError,
     TargetRefused,
     TargetTimeout,
     TargetUnavailable,
+    Words,
+    words,
 )
 from reluctant.oracles.http.security import Secret, hidden_values, scrub, shown_url
 from reluctant.oracles.keywords import Serving
@@ -65,7 +68,8 @@ class Server:
         self._hidden = hidden_values(url, options.request)
         self._headers = {} if self._secret is None else self._secret.header(options.auth_header)
         self._trust = _trusted_authorities(options.ca)
-        self._proxy = _proxy_for(url)
+        parts = urlsplit(url)
+        self._proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
         seconds = {"connect": min(self.timeout, CONNECT_SECONDS), "pool": self.timeout}
         self._extensions = {"timeout": seconds | {"read": self.timeout, "write": self.timeout}}
         self._parsed: dict[str, Any] = {}  # addresses: a handful, asked many times
@@ -146,15 +150,13 @@ class Server:
         except httpx.HTTPError as problem:
             taken = isinstance(problem, httpx.RemoteProtocolError)  # a server that took the call and closed it
             error = TargetUnavailable(
-                f"target: {where} was cut off ({problem}), expected an answer. If it never answers, "
-                "check dim=, the number of inputs.",
-                replied=taken,
-            )
+                f"target: {where} was cut off ({problem}), expected an answer.", replied=taken
+            ).advised(words("If it never answers, check {dim}, the number of inputs."))
         raise self.scrubbed(error) from None
 
     def scrubbed(self, error: E) -> E:
         """The error without the credential and the secret parts of address and request."""
-        error.args = tuple(self._scrub(part) if isinstance(part, str) else part for part in error.args)
+        error.args = (error.words.with_text(self._scrub), *error.args[1:])
         return error
 
     def _scrub(self, text: str) -> str:
@@ -173,12 +175,6 @@ def _read_body(httpx: Any, response: Any, deadline: float) -> bytes:
     return b"".join(parts)
 
 
-def _proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for this address."""
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
-
-
 def _unreachable(where: str, problem: str) -> TargetBusy:
     return TargetBusy(
         f"target: got no connection to {where} ({problem}), expected a server there. "
@@ -189,7 +185,7 @@ def _unreachable(where: str, problem: str) -> TargetBusy:
 def _untrusted(where: str, problem: str) -> InvalidInput:
     return InvalidInput.about(
         "target", got=f"a certificate of {where} that cannot be verified ({problem})", expected="one that can",
-        fix="For a private authority give its certificate: ca='FILE'.",
+        fix=words("For a private authority give its certificate: {ca}.", ca="FILE"),
     )  # fmt: skip
 
 
@@ -252,32 +248,33 @@ def failure_of(reply: Reply, where: str, rows: int, auth_env: str | None) -> Tar
         wait = retry_after(reply.headers)
         more = f" and asks to come back in {wait:g} s" if wait else ""
         return TargetBusy(f"target: {said}{more}.", retry_after=wait).advised(
-            "Ask more slowly (rate=, connections=1) or raise retries=."
+            words("Ask more slowly ({rate}, {connections}) or raise {retries}.", connections=1)
         )
     if reply.status in NO_ENTRY_STATUSES:
         fix = (
-            f"Check the credential in {auth_env}, and auth_header=."
+            Words(f"Check the credential in {auth_env}, and ", Option("auth_header"), ".")
             if auth_env
-            else "Name the environment variable that holds the credential: auth_env='NAME'."
+            else words("Name the environment variable that holds the credential: {auth_env}.", auth_env="NAME")
         )
         return TargetRefused(f"target: {said}, expected to be let in.").advised(fix)
     if reply.status in TOO_MUCH_STATUSES and rows > 1:
-        return BatchRefused(f"target: {said} to {rows} rows at once.").advised("Give a smaller batch=.")
+        return BatchRefused(f"target: {said} to {rows} rows at once.").advised(words("Give a smaller {batch}."))
     if reply.status < 500:
-        return _refused(reply, said, rows)
+        if reply.status == NOT_FOUND or not rows:
+            return TargetRefused(
+                f"target: {said}, expected an answer. Check the address, and the name of the model in it."
+            )
+        ranges = ", and the range of inputs that it takes ({domain})" if reply.status in TOO_MUCH_STATUSES else ""
+        refused = TargetRefused(f"target: {said}, expected an answer.", these_rows=reply.status in TOO_MUCH_STATUSES)
+        return refused.advised(
+            words("Check the address, the request ({request}, {dim}, {datatype}, {encoding})" + ranges + ".")
+        )
     return TargetUnavailable(f"target: {said}, expected an answer.", replied=True).advised(
-        "If it happens now and then, raise retries=. If it takes only a fixed number of rows, give batch=. "
-        "If it never answers, check dim=."
+        words(
+            "If it happens now and then, raise {retries}. If it takes only a fixed number of rows, give {batch}. "
+            "If it never answers, check {dim}."
+        )
     )
-
-
-def _refused(reply: Reply, said: str, rows: int) -> TargetRefused:
-    """The same request would be refused again; whether it refuses these rows, or any."""
-    if reply.status == NOT_FOUND or not rows:
-        return TargetRefused(f"target: {said}, expected an answer. Check the address, and the name of the model in it.")
-    ranges = ", and the range of inputs that it takes (domain=)" if reply.status in TOO_MUCH_STATUSES else ""
-    refused = TargetRefused(f"target: {said}, expected an answer.", these_rows=reply.status in TOO_MUCH_STATUSES)
-    return refused.advised(f"Check the address, the request (request=, dim=, datatype=, encoding=){ranges}.")
 
 
 def said_by(reply: Reply, where: str, verb: str = " answered") -> str:

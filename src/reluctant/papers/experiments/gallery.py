@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _ShownFinding:
     """One finding as the page shows it."""
 
     record: Record
@@ -81,12 +81,12 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class _Paper:
+class _PaperSection:
     """A paper and its findings."""
 
     anchor: str
     about: Mapping[str, str]
-    shown: Sequence[_Shown]
+    shown: Sequence[_ShownFinding]
 
 
 def gallery_page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
@@ -97,20 +97,22 @@ def gallery_page(records: Sequence[Record], pictures: Mapping[str, str]) -> str:
         pictures: SVG by the name of the experiment; left out if it could run or load anything.
     """
     drawn = {name: _markup(svg) for name, svg in pictures.items() if is_only_drawn(svg)}
-    shown = [_Shown(record, drawn.get(record["name"])) for record in records]
+    shown = [_ShownFinding(record, drawn.get(record["name"])) for record in records]
     titles = list(dict.fromkeys(each.record["paper"]["title"] for each in shown))
     groups = [[each for each in shown if each.record["paper"]["title"] == title] for title in titles]
     return render(
         "gallery.html",
         summary=Table("All experiments", SUMMARY_COLUMNS, [each.summary() for each in shown]),
-        papers=[_Paper(f"paper-{number}", group[0].record["paper"], group) for number, group in enumerate(groups, 1)],
+        papers=[
+            _PaperSection(f"paper-{number}", group[0].record["paper"], group) for number, group in enumerate(groups, 1)
+        ],
         contents=[(record["name"], record["name"]) for record in records],
         verdict=_verdict(shown),
         versions=sorted({record["version"] for record in records}),
     )
 
 
-def _verdict(shown: Sequence[_Shown]) -> Mapping[str, Any]:
+def _verdict(shown: Sequence[_ShownFinding]) -> Mapping[str, Any]:
     checks = sum(len(each.record["checks"]) for each in shown)
     holding = sum(each.holding for each in shown)
     failed = [each.record["name"] for each in shown if each.record["error"]]

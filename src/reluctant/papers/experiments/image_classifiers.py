@@ -88,7 +88,8 @@ def _read_idx(path: Path, magic: int) -> np.ndarray:
     return values.astype(int) if magic == LABELS_MAGIC else values.reshape(count, -1)
 
 
-MOST_EPOCHS = 60
+MOST_EPOCHS, FEW_EPOCHS = 60, 15
+MANY_IMAGES = 20_000  # that a classifier is trained on, at most
 SMALL_STEP = 1e-30  # a learning rate that leaves the start as it was drawn
 WEIGHT_PENALTY = 1e-3
 FEW_IMAGES_FACTOR = 20  # as many more epochs where there are few images
@@ -100,25 +101,21 @@ def before_and_after(images: Images, hidden: tuple[int, ...], seed: int) -> tupl
     networks = require("sklearn.neural_network", extra="sklearn", purpose="Training")
     start = networks.MLPClassifier(hidden, random_state=seed, learning_rate_init=SMALL_STEP)
     start.partial_fit(images.train_x[:START_IMAGES], images.train_y[:START_IMAGES], classes=np.unique(images.train_y))
-    trained = networks.MLPClassifier(hidden, random_state=seed, alpha=WEIGHT_PENALTY, max_iter=MOST_EPOCHS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # epochs may run out: accuracy is reported
-        trained.fit(images.train_x, images.train_y)
-    return _as_network(start), _as_network(trained)
+    return _as_network(start), _trained(images.train_x, images.train_y, hidden, seed, MOST_EPOCHS)
 
 
-def train_classifier(
-    images: Images, hidden: tuple[int, ...], seed: int, *, most: int = 20_000, epochs: int = 15
-) -> ReLUNetwork:
+def train_classifier(images: Images, hidden: tuple[int, ...], seed: int) -> ReLUNetwork:
     """Logits of a trained classifier: many images for a few epochs, few ones for as many steps (needs scikit-learn)."""
+    epochs = FEW_IMAGES_FACTOR * FEW_EPOCHS if len(images.train_x) < MANY_IMAGES else FEW_EPOCHS
+    return _trained(images.train_x[:MANY_IMAGES], images.train_y[:MANY_IMAGES], hidden, seed, epochs)
+
+
+def _trained(x: FloatArray, y: np.ndarray, hidden: tuple[int, ...], seed: int, epochs: int) -> ReLUNetwork:
     networks = require("sklearn.neural_network", extra="sklearn", purpose="Training")
-    few = len(images.train_x) < most
-    model = networks.MLPClassifier(
-        hidden, random_state=seed, alpha=WEIGHT_PENALTY, max_iter=FEW_IMAGES_FACTOR * epochs if few else epochs
-    )
+    model = networks.MLPClassifier(hidden, random_state=seed, alpha=WEIGHT_PENALTY, max_iter=epochs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # epochs may run out: accuracy is reported
-        model.fit(images.train_x[:most], images.train_y[:most])
+        model.fit(x, y)
     return _as_network(model)
 
 

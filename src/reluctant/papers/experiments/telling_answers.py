@@ -14,6 +14,7 @@ from reluctant.estimation.formulas import shape_name
 from reluctant.extraction import DepthTwo, extract
 from reluctant.extraction.depth_two.jump_lines import STAGE, JumpLines
 from reluctant.numerics import Rng, as_generator
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.papers.experiments.experiment import (
     GRADIENTS_PAPER,
     LOGITS_PAPER,
@@ -128,12 +129,12 @@ def _ranks(
     widths: tuple[int, ...], way: str, networks: int, rng: np.random.Generator, spectra: dict[str, np.ndarray]
 ) -> tuple[int, int, int, int, float]:
     """The true rank, how many were right, of how many; most queries beside it, and the largest margin."""
-    runs = []
+    runs, log_softmax = [], LINK_FUNCTIONS["log-softmax"]
     for _ in range(networks):
         network = planted(widths, rng)
         seed = int(rng.integers(2**31))
         if way == "log-softmax":
-            found = output_space(lambda x, network=network: _log_softmax(network(x)), dim=widths[0], rng=seed)
+            found = output_space(lambda x, network=network: log_softmax(network(x)), dim=widths[0], rng=seed)
         else:
             found = output_space(lambda x, network=network: network(x).astype(way), dim=widths[0], rng=seed)
         runs.append(found)
@@ -142,11 +143,6 @@ def _ranks(
     rank = widths[-2]
     right = sum(found.ok and found.rank == rank for found in runs)
     return rank, right, networks, max(found.queries - rank for found in runs), max(found.margin for found in runs)
-
-
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 def _draw_spectra(figure: Any, spectra: dict[str, np.ndarray]) -> None:

@@ -242,7 +242,7 @@ class PaperRun:
         """What the theorem asks for such a bump."""
         return theory.theorem(self.constants)
 
-    def beside(self) -> list[theory.Row]:
+    def beside(self) -> list[theory.ParameterRow]:
         """The theorem's numbers beside those used."""
         return theory.beside(
             self.asked, learning_algorithms.spent(self.constants, self.grid, BUMP_SAMPLES, self.neurons)

@@ -1,0 +1,228 @@
+"""The verification of a candidate: a network held against the target, at points that its rows are worth.
+
+A method returns a `Candidate`. `hold_against` puts its network the right way round and compares it with the target, on
+and beside its creases and at several scales. How many points that takes grows with the rows that were spent. A deep
+network that errs by little may lack one weak neuron, which is then looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from reluctant.errors import InvalidInput
+from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.extraction.orientation import orient
+from reluctant.extraction.straight_creases import CreaseKinds
+from reluctant.extraction.weak_neuron import with_weak_neuron
+from reluctant.geometry import DistanceNoise
+from reluctant.networks import ReLUNetwork
+from reluctant.numerics import Noise
+from reluctant.oracles import Counting, Rows
+from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine, examine_by_gradients
+from reluctant.verification.comparison import MOST_TOLERANCE, AtUse
+from reluctant.verification.label_check import LabelVerification
+from reluctant.verification.precision import PrecisionCheck, examine_precision
+
+FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
+POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
+ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
+FEW_ROWS = 5000  # below, verification takes more than its share
+FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
+
+
+@dataclass(frozen=True)
+class CheckedNetwork:
+    """A whole network with its checks: the candidate of a method, put the right way round."""
+
+    network: ReLUNetwork
+    candidate: Candidate
+    verification: Verification | LabelVerification
+    precision: PrecisionCheck | None = None
+
+    @property
+    def doubt(self) -> Verification | LabelVerification | PrecisionCheck | None:
+        """The first check that did not pass."""
+        checks = (self.verification, self.precision)
+        return next((check for check in checks if check is not None and not check.ok), None)
+
+    @property
+    def is_close(self) -> bool:
+        """True if a network of several hidden layers is in doubt, but off by little: a neuron that hardly matters."""
+        little = 1e-2  # of the output's deviation
+        checked = self.value_check
+        if checked is None or self.candidate.compared_lines or self.network.depth <= 2:
+            return False
+        return not checked.ok and not checked.undecided and checked.max_error < little
+
+    @property
+    def value_check(self) -> Verification | None:
+        """The comparison with values; None where labels were compared, which happens in all of space."""
+        return self.verification if isinstance(self.verification, Verification) else None
+
+    @property
+    def most_tolerance(self) -> float:
+        """The largest tolerance that decides: methods for few digits have compared lines with the noise before."""
+        return FEW_DIGITS_TOLERANCE if self.candidate.compared_lines else MOST_TOLERANCE
+
+    @property
+    def at_use_tolerance(self) -> float | None:
+        """What a comparison at typical inputs is held against; None where there was one, or labels were compared.
+
+        A network that erred inside its box is held against that error.
+        """
+        checked = self.value_check
+        if checked is None or checked.at_use is not None:
+            return None
+        return checked.tol if checked.ok else checked.bound
+
+    def beside(self, at_use: AtUse | None) -> CheckedNetwork:
+        """With a comparison at typical inputs, where there is one."""
+        checked = self.value_check
+        return self if checked is None else replace(self, verification=checked.beside(at_use))
+
+    def evidence(self) -> dict[str, Any]:
+        """What speaks for the network, and against it."""
+        found: dict[str, Any] = {"limits": self.candidate.limits} if self.candidate.limits else {}
+        found |= {} if self.precision is None else {"precision": self.precision}
+        if isinstance(self.verification, LabelVerification):
+            found["boundary error"] = self.verification.boundary_error
+        return found | {"verification": self.verification, "certificate": self.candidate.certificate}
+
+
+def refuse_misfit(candidate: object, oracle: Counting) -> None:
+    """Refuse what a user's own method cannot mean, by name."""
+    if not isinstance(candidate, Candidate):
+        raise InvalidInput.about(
+            "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
+        )
+    widths = candidate.network.widths
+    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
+        raise InvalidInput.about(
+            "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
+            expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
+        )  # fmt: skip
+
+
+def hold_against(
+    oracle: Counting,
+    candidate: Candidate,
+    noise: Noise,
+    by_distance: DistanceNoise,
+    rows: Callable[[], Rows],
+    rng: np.random.Generator,
+    counterexamples: Sequence[HeldOutRows] = (),
+    seen: CreaseKinds | None = None,
+) -> CheckedNetwork:
+    """A candidate with its checks; raises StageFailed where creases that were seen speak against it.
+
+    Arguments:
+        noise, by_distance: the target's, as its health check has measured it.
+        rows: those spent so far.
+        counterexamples: rows that spoke against earlier networks.
+        seen: creases of a line. Each that goes straight on is a neuron of the first layer.
+    """
+    refuse_misfit(candidate, oracle)
+    if candidate.verification is not None:
+        return CheckedNetwork(candidate.network, candidate, candidate.verification)
+    network = orient(candidate.network, arrays=oracle.arrays)
+    if seen is not None and network.depth == 2 and network.widths[1] < seen.straight:
+        reason = "fewer neurons than straight creases on a line"
+        raise StageFailed("creases", reason, number=network.widths[1], limit=seen.straight, partial=network)
+    found = check_candidate(oracle, network, candidate, noise, rows(), rng, counterexamples)
+    if not found.is_close or not oracle.facts.domain.is_space:
+        return found
+    wider = with_weak_neuron(oracle, network, by_distance, rng)
+    if wider is None:
+        return found
+    again = replace(candidate, network=wider, held_out=None)
+    better = check_candidate(oracle, wider, again, noise, rows(), rng, counterexamples)
+    return better if better.doubt is None else found
+
+
+def check_candidate(
+    oracle: Counting,
+    network: ReLUNetwork,
+    candidate: Candidate,
+    noise: Noise,
+    spent: Rows,
+    rng: np.random.Generator,
+    counterexamples: Sequence[HeldOutRows] = (),
+) -> CheckedNetwork:
+    """Target against network, after so many rows; also at rows that spoke against earlier networks.
+
+    `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
+    """
+    one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
+    worth = spent.asked
+    if oracle.explained is not None:  # few rows say much; what so few can miss are narrow ridges of small networks
+        wide = sum(network.widths[1:-1]) > FEW_NEURONS
+        worth = max(worth, FEW_ROWS) if wide else max(worth, FEW_ROWS - 1)
+    if candidate.precision is not None:
+        precision = examine_precision(oracle, network, candidate.precision, rng, spent.queries)
+        near = float(candidate.precision.near.max())  # as the method for few digits has measured it
+        near = near if oracle.facts.domain.is_space else max(near, noise.absolute)
+        noise, most = Noise(near, noise.relative, candidate.precision.rounding), FEW_DIGITS_TOLERANCE
+    elif candidate.asked is not None:
+        most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
+    if oracle.explained is not None and not candidate.compared_lines and network.depth > 2:
+        by_gradients = examine_by_gradients(
+            oracle, network, rng, noise=noise, held_out=candidate.held_out, counterexamples=counterexamples
+        )
+        return CheckedNetwork(network, candidate, by_gradients)
+    verification = examine(
+        oracle, network, rng,
+        noise=noise,
+        # Rows asked, not sent: a retry must not change the rows.
+        points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
+        at_use=points_at_use(worth) if network.depth <= 2 else deep_points_at_use(worth),
+        on_lines=points_on_lines(worth) if network.depth <= 2 else deep_points_on_lines(worth),
+        per_neuron=0 if network.depth <= 2 else 1,
+        held_out=candidate.held_out,
+        asked=candidate.asked,
+        counterexamples=counterexamples,
+        alone=0 if network.depth <= 2 else int(ALONE_SHARE * worth),
+        far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
+        most_tolerance=most,
+    )  # fmt: skip
+    return CheckedNetwork(network, candidate, verification, precision)
+
+
+def points_worth(spent: int) -> int:
+    """Random points at each scale that a network is verified at, after so many rows."""
+    points_for_few_rows = 36  # a small network can afford more than its share
+    fewest_points, most_points = 20, 64
+    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
+    if spent < FEW_ROWS:
+        return points_for_few_rows
+    return int(np.clip(verification_share * spent, fewest_points, most_points))
+
+
+def points_at_use(spent: int) -> int:
+    """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
+    fewest_points, most_points = 100, 300  # a small network can afford more than its share
+    share = 2e-2  # of the rows spent
+    if spent < FEW_ROWS:
+        return min(most_points, max(points_worth(spent), spent))  # of a tiny one no more than the search itself took
+    return int(np.clip(share * spent, fewest_points, most_points))
+
+
+def deep_points_at_use(spent: int) -> int:
+    """The same of several hidden layers, whose units may switch on few inputs: more, where these are a small share."""
+    most_points, share = 800, 2e-2  # of the rows spent
+    return int(np.clip(share * spent, POINTS_FOR_DEEP, most_points))
+
+
+def deep_points_on_lines(spent: int) -> int:
+    """Points on lines, where neurons are rarely on, and at extremes, of several hidden layers."""
+    most_points, share = 400, 1e-2  # of the rows spent
+    return max(points_on_lines(spent), int(min(share * spent, most_points)))
+
+
+def points_on_lines(spent: int) -> int:
+    """Points on lines through the scale of use, and where neurons are rarely on."""
+    fewest_points, share = 16, 5e-3  # of the rows spent
+    return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
