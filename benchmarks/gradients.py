@@ -252,6 +252,19 @@ def outputs() -> None:
                 flush=True,
             )
 
+    unseen()
+
+
+def unseen() -> None:
+    """Networks with a unit of the last hidden layer that is off at all of rank + 20 random inputs, far out."""
+    widths, networks = (64, 32, 16, 100), 300
+    count, rows = 0, widths[-2] + 20
+    for seed in range(FIRST_SEED, FIRST_SEED + networks):
+        inputs = 1e3 * np.random.default_rng([seed, 1]).standard_normal((rows, widths[0]))
+        count += not planted(widths, seed).patterns(inputs)[len(widths) - 3].any(axis=0).all()
+    name = "-".join(map(str, widths))
+    print(f"{name}: a unit is off at all of {rows} random inputs in {count} of {networks} networks", flush=True)
+
 
 def _output_space(widths: tuple[int, ...], kind: str, seed: int) -> tuple[bool, int, float]:
     network = planted(widths, seed)

@@ -73,3 +73,10 @@ def test_extraction_goes_on_with_values():
     assert result.evidence["gradients"].slug == "explanation-absolute"
     divided = rl.extract(small, gradients=lambda x: small.gradients(x) * x[:, None], rng=0)
     assert "explanation='input-times-gradient'" in str(divided.evidence["gradients"])
+
+
+def test_gradients_that_are_no_numbers_are_named():
+    small = planted((5, 4, 1), 1)
+    result = rl.extract(small, gradients=lambda x: np.nan * small.gradients(x), rng=0)
+    assert result.ok
+    assert result.evidence["gradients"].slug == "explanation-not-finite"

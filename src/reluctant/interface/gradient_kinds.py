@@ -45,6 +45,7 @@ class GradientKind(StrEnum):
     SMOOTHED = "smoothed"
     NOISY = "noisy"
     ROUNDED = "rounded"
+    NOT_FINITE = "not-finite"
     OTHER = "other"
 
 
@@ -72,7 +73,7 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
     """
     if oracle.explained is None:
         return oracle, None
-    reading = None
+    reading = GradientReading(GradientKind.NOT_FINITE, 0, POINTS)
     with oracle.stage("gradients"):
         for scale in SCALES:
             try:
@@ -80,7 +81,7 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
                 break
             except NonFiniteAnswer:
                 continue
-    if reading is not None and reading.kind is GradientKind.GRADIENT:
+    if reading.kind is GradientKind.GRADIENT:
         return oracle, reading
     return oracle.around(Unexplained(oracle.inner)), reading
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from reluctant.domains import Domain
 from reluctant.interface.noise import RawDigits
 from reluctant.interface.reach import FARTHEST
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS, evaluate
 from reluctant.numerics import DOUBLE, FloatArray, Noise, unit_roundoff
@@ -160,17 +161,14 @@ class AtUse:
         """True if none differs."""
         return self.differing == 0
 
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """How it ended."""
+        slug = "typical-unread" if not self.points else "typical-agree" if self.ok else "typical-differ"
+        return Diagnosis(slug, asdict(self))
+
     def __str__(self) -> str:
-        if not self.points:
-            return f"None of {self.asked} typical inputs outside can be read: nothing is known of them."
-        if self.ok:
-            return f"At {self.points} of {self.asked} typical inputs, also outside, it agrees with the target."
-        some = "" if self.points == self.asked else " that can be compared"
-        by = f"by up to {self.largest:.1e} of the output's deviation" if self.largest else "by its answers"
-        return (
-            f"At {self.differing} of {self.points} typical inputs{some}, also outside, it does NOT agree with the "
-            f"target, {by}."
-        )
+        return str(self.diagnosis)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

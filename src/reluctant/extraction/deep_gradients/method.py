@@ -127,7 +127,7 @@ class GradientLayers(Method):
                 with oracle.stage(LAYERS):
                     return search.candidate(keep)
             except StageFailed:
-                if search.whole >= self.lines:
+                if search.whole >= self.lines or search.widens:
                     raise
             with oracle.stage(LINES):
                 search.look_along_another()
@@ -158,10 +158,15 @@ class _LayerSearch:
         self.answers: list[Explained] = []
 
     @property
+    def widens(self) -> bool:
+        """True if a layer is wider than the one before: sides do not show then."""
+        widths = [self.oracle.dim, *(len(each) for each in self.found)]
+        return any(before < width for before, width in pairwise(widths))
+
+    @property
     def narrows(self) -> bool:
         """True if several layers are found in part, none wider than the one before."""
-        widths = [self.oracle.dim, *(len(each) for each in self.found)]
-        return len(widths) > 2 and all(before >= width for before, width in pairwise(widths))
+        return len(self.found) > 1 and not self.widens
 
     # ---- asking
 
@@ -309,6 +314,13 @@ class _LayerSearch:
             self.complete(self.known, number, lacking)
             if not self.found[number]:
                 raise StageFailed(LAYERS, "no neuron of a layer is met twice", number=float(number), limit=0.0)
+            if self.widens and number:
+                self.recheck(number)
+            if self.widens:
+                most = float(self.oracle.dim if not number else len(self.found[number - 1]))
+                raise StageFailed(
+                    LAYERS, "a layer wider than the one before", number=len(self.found[number]), limit=most
+                )
             layers = self.known.extended(self.layer(number))
             keep(without_outputs(layers, self.oracle.outputs))
             network = self.with_outputs(layers) if not lacking or len(self.found[number]) > before else None
