@@ -1,4 +1,4 @@
-"""Kinks of one neuron are told by how slopes jump there, and hyperplanes of the first layer by where creases meet."""
+"""Kinks of one neuron are known by how slopes jump there, and hyperplanes of the first layer by where creases meet."""
 
 from __future__ import annotations
 

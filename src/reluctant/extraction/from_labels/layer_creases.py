@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.extraction.depth_three.first_layer import FirstLayer
-from reluctant.extraction.from_labels.bend_matches import Creases, creases_of
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints, row_norms
 from reluctant.extraction.from_labels.flat import Flat
-from reluctant.extraction.from_labels.walks import Bends, Facets, Walks
+from reluctant.extraction.from_labels.walks import Bends, Creases, Facets, Walks, creases_of
 from reluctant.extraction.method import StageFailed
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
@@ -38,6 +37,13 @@ ZERO = 1e-4  # of a neuron's part in normals: less is none
 OUTSIDE = 1e-3  # of a normal: so much of it outside the layer's weights shows a neuron that is missing
 PROBES = 16  # facets of the whole space whose normals the layer must explain
 MOST = 0.97  # of the facets beside bends that it must explain; a few may be measured badly
+
+
+class OneHiddenLayer(StageFailed):
+    """Nearly all bends lie on straight creases: there is no layer above the first."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__("creases", "one hidden layer", number=share, limit=ALL_STRAIGHT)
 
 
 @dataclass
@@ -143,9 +149,9 @@ class LayerFlat:
             straight = np.flatnonzero((creases.bends >= FEWEST) & (self.cut_facets(creases) <= FEW_CUT * creases.bends))
             idle, width = (0, len(straight)) if len(straight) > width else (idle + 1, width)
             rounds -= 1
-            share = float(np.isin(owners, straight).mean())
+            share = np.isin(owners, straight).sum() / max(len(owners), 1)
             if share > ALL_STRAIGHT and len(owners) > ENOUGH:
-                raise StageFailed("creases", "one hidden layer", number=share, limit=ALL_STRAIGHT)
+                raise OneHiddenLayer(share)
         new = [crease for crease in straight if not self.known(creases, crease)]
         chosen = np.concatenate([np.empty(0, dtype=int), *(self.best_bends(owners == crease) for crease in new)])
         wanted = np.unique(self.walks.bends.sides[chosen])
