@@ -225,7 +225,7 @@ class LayerSearch:
         which = np.flatnonzero(self.store.unexplained(self.known) & (kinks.width > NARROWEST * kinks.unit))
         which = which[np.argsort(-(kinks.width / kinks.unit)[which])]
         if len(which):
-            self.store.measure(which)
+            self.store.measure(which, self.known)
         seen = [(kink, jump) for kink in which if (jump := self.store.jump(int(kink))) is not None]
         if not seen:
             return []
@@ -273,7 +273,7 @@ class LayerSearch:
             self.store.scan_random(lines - self.store.lines)
         kinks = self.store.kinks
         which = np.flatnonzero(kinks.width > NARROWEST * kinks.unit)
-        self.store.measure(which)
+        self.store.measure(which, self.known)
         seen = [(kink, normal) for kink in which if (normal := self.store.normal(int(kink))) is not None]
         if not seen:
             return
