@@ -201,7 +201,7 @@ def check_depth(
 
     Cost: 128 rows, fewer where a line has few creases.
     """
-    if planes.line is None:
+    if planes.line is None or mirrored.any():  # creases above two neurons of one hyperplane are rarer than this costs
         return
     first = OrientedHyperplanes(planes.frame, planes.normals, planes.offsets)
     with oracle.stage("straight"):
@@ -210,7 +210,7 @@ def check_depth(
         reason = "creases that bend: there is another hidden layer"
         raise StageFailed(
             "straight", reason, number=ended, limit=0, certain=True, shows=Shows.BENT_CREASES,
-            first=None if mirrored.any() else first,
+            first=first,
         )  # fmt: skip
 
 
