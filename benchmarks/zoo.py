@@ -270,7 +270,8 @@ def folder(open_things: ExitStack) -> Path:
 def enter_classifiers() -> None:
     """MLPs of scikit-learn on scaled tables, in probabilities, by depth."""
     shapes = {
-        "cancer": [(16,), (100,), (16, 8)], "wine": [(10,), (12, 6)], "iris": [(8,), (100,), (8, 8), (6, 6, 6)],
+        "cancer": [(16,), (100,), (16, 8), (12, 8, 6)],
+        "wine": [(10,), (12, 6), (10, 8, 6)], "iris": [(8,), (100,), (8, 8), (6, 6, 6)],
         "digits": [(32,), (32, 16)], "clients": [(24,), (12, 6)],
     }  # fmt: skip
     for name, hiddens in shapes.items():

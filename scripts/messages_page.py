@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from reluctant.messages.catalogue import AUDITS, CHANGES, FINDINGS, INTERFACES, LEAKS, OUTCOMES, RUNS, Entry
+from reluctant.messages.catalogue import AUDITS, CHANGES, CHECKS, FINDINGS, INTERFACES, LEAKS, OUTCOMES, RUNS, Entry
 from reluctant.messages.diagnosis import Diagnosis
 from reluctant.messages.error_pages import ERRORS
 
@@ -37,6 +37,7 @@ SECTIONS: tuple[tuple[str, str, Mapping[str, Entry]], ...] = (
     ),
     ("What an interface shows", "Lines of the text of `check_health`.", FINDINGS),
     ("Why a run ended", "More exact than the outcome, where more is known.", RUNS),
+    ("What a comparison shows", "Lines of the text of a verification, and of a flip.", CHECKS),
     ("What an audit adds", "How its steps ended, why one had nothing to do, what was assumed.", AUDITS),
     ("What a model leaks", "The findings of an audit, as SARIF and JUnit name them.", LEAKS),
     ("What changed between two audits", "Lines of `reluctant compare-audits`.", CHANGES),

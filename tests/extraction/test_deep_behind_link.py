@@ -8,6 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.testing import planted
+from reluctant.verification.comparison import USE_POINTS
 
 
 @pytest.mark.parametrize(("widths", "link"), [((5, 5, 4, 3), "softmax"), ((5, 5, 4, 1), "sigmoid")])
@@ -35,3 +36,33 @@ def test_a_box_of_the_users_own_is_not_left():
     found = rl.extract(target, dim=5, rng=0, domain=(-3, 3))
     assert not found.ok
     assert max(asked) <= 3
+
+
+def test_several_layers_are_compared_at_typical_inputs_as_they_cost():
+    """A unit that one input in 200 turns off looks like one that is always on; some hundred inputs may not meet it."""
+    network = planted((5, 5, 4, 3), 3)
+    steep = rl.ReLUNetwork([*network.weights[:-1], 40 * network.weights[-1]], network.biases)
+    found = rl.extract(lambda x: LINK_FUNCTIONS["softmax"](steep(x)), dim=5, rng=0)
+    at_use = found.evidence["verification"].at_use
+    assert at_use.asked > 4 * USE_POINTS
+
+
+@pytest.mark.slow
+def test_a_unit_that_few_inputs_turn_off_is_not_missed():
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.model_selection import train_test_split
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    rows, labels = load_breast_cancer(return_X_y=True)
+    rows, _, labels, _ = train_test_split(rows, labels, test_size=0.3, random_state=0)
+    rows = StandardScaler().fit_transform(rows)
+    with pytest.warns(ConvergenceWarning):
+        trained = MLPClassifier((16, 8), max_iter=200, random_state=0).fit(rows, labels)
+    typical = np.random.default_rng(1).standard_normal((20_000, 30))
+    for seed in (0, 1, 4):
+        found = rl.extract(trained, rng=seed)
+        values = found.network(typical)
+        off = LINK_FUNCTIONS["softmax"](values) - trained.predict_proba(typical)
+        assert not found.ok or np.abs(off).max() < 1e-8

@@ -9,10 +9,9 @@ import pytest
 
 import reluctant as rl
 from reluctant.extraction.depth_three.first_layer import FirstLayer
-from reluctant.extraction.from_labels.bend_matches import Creases
 from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerFlat, LayerSearch, oriented
 from reluctant.extraction.from_labels.method import look
-from reluctant.extraction.from_labels.walks import Facets, Walks
+from reluctant.extraction.from_labels.walks import Creases, Facets, Walks
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.boundary import only_labels
 from reluctant.networks import ReLUNetwork

@@ -100,12 +100,14 @@ def test_probabilities_in_float32_are_fitted_where_no_line_of_them_is_read(monke
 @pytest.mark.slow
 def test_a_trained_classifier_in_float32_is_recovered() -> None:
     from sklearn.datasets import load_breast_cancer
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
     from sklearn.preprocessing import StandardScaler
 
     rows, labels = load_breast_cancer(return_X_y=True)
     rows = StandardScaler().fit_transform(rows)
-    trained = MLPClassifier((20,), max_iter=200, random_state=0).fit(rows, labels)
+    with pytest.warns(ConvergenceWarning):
+        trained = MLPClassifier((20,), max_iter=200, random_state=0).fit(rows, labels)
     (w, a), (b, c) = trained.coefs_, trained.intercepts_
     target = in_single(rl.ReLUNetwork([w.T, a.T], [b, c]))
     for seed in range(3):

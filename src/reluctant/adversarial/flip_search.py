@@ -38,6 +38,7 @@ from reluctant.interface.noise import (
     narrowest_format,
 )
 from reluctant.messages import Diagnosis, Remedy
+from reluctant.messages.diagnosis import change_of_side
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Rows
 from reluctant.oracles.input_units import InputUnits
@@ -192,28 +193,29 @@ class Flip(Ended):
             "margins": self.margins,
         }
 
-    def _sign(self) -> str:
-        """What happens to one output; evidence["threshold"] is where it changes side, if that is not at 0."""
-        threshold = self.evidence.get("threshold")
-        return "The sign changes" if threshold is None else f"The answer crosses {threshold:g}"
+    @property
+    def change(self) -> Diagnosis:
+        """What changes, and by how large a step; evidence["threshold"] says where one output changes side."""
+        what = {"classes": self.classes, "threshold": self.evidence.get("threshold"), "size": self.size}
+        if not self.relative_size <= FARTHEST_SHARE:  # from the origin, or next to it
+            return Diagnosis("flip-by-step", what)
+        sizes = {"relative_size": self.relative_size, "scaled_size": self.scaled_size, "typical": TYPICAL}
+        return Diagnosis("flip-by-share", what | sizes)
 
     def shown_facts(self) -> dict[str, object]:
         """The change, and its size."""
         if self.x is None:
             return {}
-        change = self._sign() if self.classes is None else "class {} to class {}".format(*self.classes)
-        return {"change": change, "relative size": self.relative_size, "times √d": self.scaled_size}
+        return {
+            "change": change_of_side(self.change.fields),
+            "relative size": self.relative_size,
+            "times √d": self.scaled_size,
+        }
 
     def __str__(self) -> str:
         if not self.ok:
             return str(self.diagnosis)
-        change = self._sign() if self.classes is None else "Class {} becomes class {}".format(*self.classes)
-        if not self.relative_size <= FARTHEST_SHARE:  # from the origin, or next to it
-            return f"{self.outcome.happened} {change} with a step of {self.size:.3g}."
-        return (
-            f"{self.outcome.happened} {change} with {self.relative_size:.2%} of the input's norm, which is "
-            f"{self.scaled_size:.2f}/√d; random networks flip at about {TYPICAL:.2f}/√d."
-        )
+        return f"{self.outcome.happened} {self.change}"
 
 
 FARTHEST_SHARE = 10.0  # of an input's norm: a longer step has nothing to do with the size of the input

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,12 +45,22 @@ class FigureChange:
 
 @dataclass(frozen=True)
 class RiskFigure:
-    """A number that says how bad a leak is. factor: a smaller change is not listed; falls: less of it is worse."""
+    """A number that says how bad a leak is.
+
+    path: its place in the record. factor: a smaller change is not listed. falls: less of it is worse.
+    """
 
     name: str
-    read: Callable[[AuditRecord], float | None]
+    path: tuple[str, ...]
     factor: float
     falls: bool
+
+    def read(self, record: AuditRecord) -> float | None:
+        """The number, None where the record has none."""
+        value: Any = record
+        for name in self.path:
+            value = None if value is None else getattr(value, name)
+        return value
 
     def change(self, old: AuditRecord, new: AuditRecord) -> FigureChange | None:
         """How it changed, None where one audit has no such number or both have nearly the same."""
@@ -65,28 +74,11 @@ class RiskFigure:
         return (change.after < change.before) is self.falls
 
 
-def _copy_queries(record: AuditRecord) -> float | None:
-    return None if record.recovered is None else record.recovered.queries
-
-
-def _copy_error(record: AuditRecord) -> float | None:
-    return None if record.recovered is None else record.recovered.error.typical
-
-
-def _flip_size(record: AuditRecord) -> float | None:
-    return record.flip.relative_size if record.flip is not None and record.flip.ok else None
-
-
-def _labels_copied(record: AuditRecord) -> float | None:
-    training = record.training
-    return None if training is None or training.held_out is None else training.held_out.agreement
-
-
 FIGURES = (
-    RiskFigure("copy-queries", _copy_queries, 1.2, True),
-    RiskFigure("copy-error", _copy_error, 10.0, True),
-    RiskFigure("flip-size", _flip_size, 1.2, True),
-    RiskFigure("labels-copied", _labels_copied, 1.02, False),
+    RiskFigure("copy-queries", ("recovered", "queries"), 1.2, True),
+    RiskFigure("copy-error", ("recovered", "error", "typical"), 10.0, True),
+    RiskFigure("flip-size", ("flip", "relative_size"), 1.2, True),  # None of one that failed
+    RiskFigure("labels-copied", ("training", "held_out", "agreement"), 1.02, False),
 )
 
 

@@ -148,27 +148,24 @@ class Findings:
             return False
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
-        endings: dict[str, tuple[Ended | None, ...]] = {
-            "span": (self.span,), "extraction": (self.extraction,), "learning": (self.learning,),
-            "training": (self.training,), "flip": self.flips,
-        }  # fmt: skip
-        ended = endings[step]
+        ended: tuple[Ended | None, ...] = self.flips if step == "flip" else (self.run(step),)
         behind, inside = self.unread or self.unexplained, self.clipped is not None
         elsewhere = (behind and step in OF_VALUES) or (inside and step in OF_CREASES)
         if elsewhere and not any(each is not None and each.ok for each in ended):
             return False
         return bool(ended) and all(each is not None and settles(each) for each in ended)
 
+    def run(self, step: str) -> Ended | None:
+        """What the step for the span, or one that looks for a network, ended with."""
+        found: Ended | None = getattr(self, step)
+        return found
+
     @property
     def short_of_rows(self) -> tuple[str, ...]:
         """Steps that look for something to take, and whose share of the budget ran out before they had ended."""
-        runs: dict[str, Ended | None] = {
-            "span": self.span, "extraction": self.extraction, "learning": self.learning, "training": self.training,
-        }  # fmt: skip
-        ended = {name: None if run is None else run.outcome for name, run in runs.items()}
-        out = Outcome.OUT_OF_BUDGET
-        short = [name for name, outcome in ended.items() if outcome is out or name in self.without_rows]
-        return tuple(name for name in short if name not in self.timed_out)
+        ended = {name: run for name in ("span", *REBUILDING) if (run := self.run(name)) is not None}
+        short = {name for name, run in ended.items() if run.outcome is Outcome.OUT_OF_BUDGET} | {*self.without_rows}
+        return tuple(name for name in ("span", *REBUILDING) if name in short and name not in self.timed_out)
 
     @property
     def copy(self) -> Result | None:

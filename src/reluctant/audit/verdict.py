@@ -264,9 +264,7 @@ def _why_not(known: Findings) -> list[Reason]:
 
 
 def _how_it_ended(known: Findings, step: str) -> Diagnosis | None:
-    run: Ended | None = {
-        "extraction": known.extraction, "learning": known.learning, "training": known.training, "span": known.span,
-    }[step]  # fmt: skip
+    run = known.run(step)
     if step == "training" and isinstance(run, Result) and run.network is not None and run is not known.copy:
         return _of_training(run) if is_near(run) or falls_short(run) else None  # the rest is said of the network itself
     if known.clipped is not None and step in OF_CREASES:

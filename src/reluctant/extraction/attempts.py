@@ -29,6 +29,7 @@ from reluctant.errors import (
     TimeExhausted,
 )
 from reluctant.extraction.affine import Affine
+from reluctant.extraction.any_depth import DeepInBox
 from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.from_labels import FromLabels
@@ -74,9 +75,12 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
-from reluctant.verification.comparison import compare_at_use
+from reluctant.verification.comparison import USE_POINTS, compare_at_use
 
 ATTEMPTS = 4
+# Of the rows before: typical inputs that a network of several layers is compared at, also outside its box. Inside, a
+# unit that few of them turn off looks like one that is always on.
+USE_SHARE = 0.12
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 # To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
 SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
@@ -417,7 +421,7 @@ class Extraction:
         if doubted or found.verification.ok:
             return (Outcome.UNVERIFIED if doubted else Outcome.RECOVERED), found.network
         self.found.fail(f"verification: {found.verification}")
-        better = self.from_wider_boxes(space, box)
+        better = self.from_wider_boxes(space, box, DepthTwo() if found.network.depth == 2 else DeepInBox())
         if better is None:
             return Outcome.UNVERIFIED, found.network
         place, found = better
@@ -425,8 +429,8 @@ class Extraction:
         self.found.failures, self.found.network = failures, found
         return Outcome.RECOVERED, found.network
 
-    def from_wider_boxes(self, space: Counting, box: Domain) -> tuple[Place, CheckedNetwork] | None:
-        """One attempt inside each; None if none gives a network that holds at typical inputs."""
+    def from_wider_boxes(self, space: Counting, box: Domain, method: Method) -> tuple[Place, CheckedNetwork] | None:
+        """One attempt inside each, with this method; None if none gives a network that holds at typical inputs."""
         wider_boxes = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
 
         def refusal(wanted: int, most: float) -> StageFailed:
@@ -437,7 +441,7 @@ class Extraction:
             wider = Domain(times * np.asarray(box.low), times * np.asarray(box.high))
             try:
                 place = self.inside(within, wider)
-                found = self.attempt(place, self.method or DepthTwo(), self.rng)
+                found = self.attempt(place, self.method or method, self.rng)
                 if found.doubt is not None:
                     continue
                 found = self.at_use(within, wider, found)
@@ -451,8 +455,11 @@ class Extraction:
 
     def at_use(self, space: Counting, box: Domain, found: CheckedNetwork) -> CheckedNetwork:
         """The same, compared at typical inputs too."""
-        tol = found.at_use_tolerance
-        return found if tol is None else found.beside(compare_at_use(space, found.network, box, tol, self.rng))
+        tol, several = found.at_use_tolerance, found.network.depth > 2
+        if tol is None:
+            return found
+        count = max(USE_POINTS, int(USE_SHARE * space.ledger.total.asked)) if several else USE_POINTS
+        return found.beside(compare_at_use(space, found.network, box, tol, self.rng, count))
 
     # ---- attempts
 

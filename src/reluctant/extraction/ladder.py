@@ -152,6 +152,7 @@ def _needs(*needs: Need) -> frozenset[Need]:
     return frozenset(needs)
 
 
+FEW_FOLLOWED = 500  # creases: networks that are found need about as many as they have neurons
 HIDDEN_SHARE = 0.7  # of a neuron's crossings of lines, where units that are off hide the others
 _ONE_LAYER, _ROUNDED = _always(DepthTwo()), _needs(Need.ROUNDED)
 _BY_GRADIENTS = _needs(Need.GRADIENTS, Need.SPACE, Need.DIGITS, Need.MORE_INPUTS)
@@ -193,9 +194,13 @@ LADDER = (
         _DIGITS,
         when=lambda now: now.layers().may_be_one_layer,
     ),
-    Rung(_always(AnyDepth()), _DIGITS, when=lambda now: not now.layers().hopeless),  # a line may show no bent crease
+    Rung(  # a line may show no bent crease
+        _always(AnyDepth(search=LayerLimits(followed=FEW_FOLLOWED))),
+        _DIGITS,
+        when=lambda now: not now.layers().hopeless,
+    ),
     Rung(
-        _always(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE))),
+        _always(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE, in_part=True))),
         _DIGITS,
         when=lambda now: not now.layers().hopeless,
         times=AGAIN,

@@ -23,6 +23,8 @@ from reluctant.oracles import Counting
 
 Ask = Callable[[FloatArray], FloatArray]
 
+HOPELESS = 0.5  # unresolved stretches for each crease of a line: it is not made of pieces
+
 
 @dataclass(frozen=True)
 class LineInPlane:
@@ -96,6 +98,8 @@ def look_along(
     new = (
         _new_creases(t, known, lines.scale) & np.isfinite(middle[:-1]) & np.isfinite(middle[1:])
     )  # some may be nowhere
+    if most_rows is not None and line.open > HOPELESS * len(t):
+        return line
     if most is not None:
         new[rng.permutation(np.flatnonzero(new))[most:]] = False
     if not new.any():
@@ -201,8 +205,7 @@ class CreaseKinds:
     @property
     def hopeless(self) -> bool:
         """True if the line is not made of pieces that any exact method could work with."""
-        hopeless_share = 0.5  # unresolved stretches for each crease
-        return self.unresolved > hopeless_share * max(self.creases, self.met)
+        return self.unresolved > HOPELESS * max(self.creases, self.met)
 
     @property
     def one_layer(self) -> bool:
@@ -240,11 +243,13 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
     Cost: about 5 rows a crease and 11 for each that is followed.
     """
     followed_first = 12  # creases followed at first
-    more_lines = 3  # scanned if a line has none
+    more_lines = 3  # scanned if a line has none, or few that lie apart
     with oracle.stage("layers"):
         kinds = _follow_some(oracle, noise, rng, followed_first)
         for _ in range(more_lines):
-            kinds = kinds if kinds.creases or kinds.unresolved else _follow_some(oracle, noise, rng, followed_first)
+            if kinds.creases and not kinds.hopeless:
+                break
+            kinds = _follow_some(oracle, noise, rng, followed_first)
         return (
             _follow_some(oracle, noise, rng, None)
             if kinds.mostly_straight and kinds.creases == followed_first

@@ -810,7 +810,94 @@ CHANGES: Mapping[str, Entry] = {
     "nothing-changed": Entry("No leak changed, and no figure by much."),
 }
 
-TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **AUDITS, **LEAKS, **CHANGES}
+_COMPARED = {"max_error": 2e-9, "rms_error": 3e-10, "points": 900, "tol": 1.5e-8, "inside": "", "fewer": False}
+_BESIDE = {
+    "wrong_inputs": 0, "inputs": 500, "confidence": 0.95, "share": 0.01, "boundary_error": 1e-9, "points": 300,
+}  # fmt: skip
+_HELD_OUT = {"residual": 1e-6, "noise": 1e-6, "ratio": 1.02, "error": 2e-7, "cost": 6.5}
+CHECKS: Mapping[str, Entry] = {
+    # A network beside values.
+    "noise-too-large": Entry(
+        "The noise of the target is too large to compare: a tolerance of {tol:.1e} decides nothing.",
+        example={"tol": 0.5},
+    ),
+    "values-agree": Entry("The network agrees with the target: {value_errors}.", example=_COMPARED),
+    "values-differ": Entry(
+        "The network does NOT agree with the target: {value_errors}.", example=_COMPARED | {"max_error": 0.2}
+    ),
+    "values-agree-inside": Entry(
+        "The network does NOT agree with the target everywhere. In a part it does: {value_errors}.",
+        example=_COMPARED | {"inside": "[-2, 2] in every coordinate"},
+    ),
+    "share-unseen": Entry(
+        "With {confidence:.0%} confidence fewer than {share:.1%} of typical inputs err by more{than_bound}: a ridge "
+        "through their middle narrower than {narrowest:.2g} of an input's deviation may have been missed.",
+        example={"confidence": 0.95, "share": 0.01, "bound": None, "narrowest": 0.025},
+    ),
+    "slopes-compared": Entry(
+        "Gradients differ by {slope_error:.1e} of the largest at most.", example={"slope_error": 1e-12}
+    ),
+    "creases-untested": Entry(
+        "{untested_neurons} no crease where random points look for one.", example={"untested": 1}
+    ),
+    "creases-farther-out": Entry("Neurons whose creases lie farther out may be missing."),
+    "typical-unread": Entry(
+        "None of {asked} typical inputs outside can be read: nothing is known of them.", example={"asked": 64}
+    ),
+    "typical-agree": Entry(
+        "At {points} of {asked} typical inputs, also outside, it agrees with the target.",
+        example={"points": 60, "asked": 64},
+    ),
+    "typical-differ": Entry(
+        "At {differing} of {points} typical inputs{compared_alone}, also outside, it does NOT agree with the target, "
+        "{differing_by}.",
+        example={"differing": 9, "points": 60, "asked": 64, "largest": 0.2},
+    ),
+    # A network beside labels.
+    "labels-agree": Entry("The network agrees with the target's labels: {boundary_points}", example=_BESIDE),
+    "labels-differ": Entry(
+        "The network does NOT agree with the target's labels: {boundary_points}",
+        example=_BESIDE | {"boundary_error": None, "wrong": 12},
+    ),
+    "pairs-meet": Entry("{pairs} pairs of classes meet there.", example={"pairs": 3}),
+    "creases-off-boundary": Entry("{untested} creases were not seen to meet the boundary.", example={"untested": 2}),
+    "points-undecided": Entry("{undecided} more points are too close to another boundary.", example={"undecided": 4}),
+    # A network beside answers of few digits.
+    "noise-explains": Entry(
+        "The network explains held-out answers to their noise: {residuals_beside_noise}", example=_HELD_OUT
+    ),
+    "noise-exceeded": Entry(
+        "The network does NOT explain held-out answers to their noise: {residuals_beside_noise}", example=_HELD_OUT
+    ),
+    # A network beside another.
+    "networks-differ-by": Entry(
+        "Outputs differ by {output_error:.1e} of their standard deviation at most, parameters by "
+        "{parameter_error:.1e}.",
+        example={"output_error": 1e-9, "parameter_error": 1e-10},
+    ),
+    "widths-differ": Entry(
+        "Outputs differ by {output_error:.1e} of their standard deviation at most; the widths differ: {widths} beside "
+        "{true_widths}.",
+        example={"output_error": 0.1, "widths": (8, 5, 1), "true_widths": (8, 6, 1)},
+    ),
+    # A flip.
+    "flip-by-step": Entry(
+        "{change_of_side} with a step of {size:.3g}.", example={"classes": None, "threshold": None, "size": 0.1}
+    ),
+    "flip-by-share": Entry(
+        "{change_of_side} with {relative_size:.2%} of the input's norm, which is {scaled_size:.2f}/√d; random networks "
+        "flip at about {typical:.2f}/√d.",
+        example={
+            "classes": (3, 8),
+            "threshold": None,
+            "relative_size": 0.02,
+            "scaled_size": 0.9,
+            "typical": 0.67,
+        },
+    ),
+}
+
+TEXTS: Mapping[str, Entry] = {**OUTCOMES, **INTERFACES, **FINDINGS, **RUNS, **CHECKS, **AUDITS, **LEAKS, **CHANGES}
 
 PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",

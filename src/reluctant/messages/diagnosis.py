@@ -194,6 +194,46 @@ def _digits(fields: Fields) -> str:
     return f"{given} are {rounded_to(fields['decimals']) if limit == 'decimals' else 'in ' + fields['number_format']}"
 
 
+def _value_errors(fields: Fields) -> str:
+    """Errors of a network beside a target's values, and the tolerance they were held against."""
+    where = f" inside {fields['inside']}, where answers do not saturate" if fields["inside"] else ""
+    fewer = ", more where answers have fewer digits" if fields["fewer"] else ""
+    return (
+        f"error {fields['max_error']:.1e} at most, {fields['rms_error']:.1e} rms, of the output's standard deviation, "
+        f"over {fields['points']} points{where} (tolerance {fields['tol']:.1e}{fewer})"
+    )
+
+
+def _boundary_points(fields: Fields) -> str:
+    """Labels on both sides of a predicted boundary, and at random inputs."""
+    error, points = fields["boundary_error"], fields["points"]
+    within = (
+        f"labels beside the boundary are wrong at {fields['wrong']} of {points} points"
+        if error is None
+        else f"the boundary is within {error:.0e} of a typical input at all {points} points"
+    )
+    return (
+        f"{within}, and {fields['wrong_inputs']} of {fields['inputs']} random inputs have another label. With "
+        f"{fields['confidence']:.0%} confidence less than {fields['share']:.1%} of the boundary is off by more."
+    )
+
+
+def _residuals_beside_noise(fields: Fields) -> str:
+    return (
+        f"they leave {fields['residual']:.1e} of the output's standard deviation, noise is {fields['noise']:.1e} "
+        f"(ratio at most {fields['ratio']:.2f}). Its own error is at most {fields['error']:.1e}, root mean square. "
+        f"{fields['cost']:.1f} answers were asked for each parameter; with all digits one would do."
+    )
+
+
+def change_of_side(fields: Fields) -> str:
+    """What a flip does to classes, or to one output beside its threshold."""
+    if fields["classes"] is not None:
+        return "Class {} becomes class {}".format(*fields["classes"])
+    threshold = fields["threshold"]
+    return "The sign changes" if threshold is None else f"The answer crosses {threshold:g}"
+
+
 LIKENESSES = {
     "values": "values",
     "labels": "labels",
@@ -372,6 +412,17 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "span_inputs": _span_inputs,
     "steep_bump": _steep_bump,
     "layers_seen": lambda fields: "one hidden layer" if fields["one_layer"] else "more than one hidden layer",
+    # of comparisons and flips
+    "value_errors": _value_errors,
+    "than_bound": lambda fields: "" if fields["bound"] is None else f" than {fields['bound']:.1e}",
+    "untested_neurons": lambda fields: f"{fields['untested']} neuron{' has' if fields['untested'] == 1 else 's have'}",
+    "compared_alone": lambda fields: "" if fields["points"] == fields["asked"] else " that can be compared",
+    "differing_by": lambda fields: (
+        f"by up to {fields['largest']:.1e} of the output's deviation" if fields["largest"] else "by its answers"
+    ),
+    "boundary_points": _boundary_points,
+    "residuals_beside_noise": _residuals_beside_noise,
+    "change_of_side": change_of_side,
     # of audits
     "saturation": lambda fields: ": its answers are certain there" if fields.get("saturates") else "",
     "inside_bounds": _inside_bounds,

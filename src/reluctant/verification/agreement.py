@@ -25,6 +25,7 @@ from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface.kinds import USABLE_NOISE
 from reluctant.interface.noise import RawDigits, format_noise, measure_noise, noise_model, refuse_labels, rounding_noise
 from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
+from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
@@ -120,37 +121,30 @@ class Verification:
         """
         return float(self.share * np.sqrt(2 * np.pi))
 
-    def __str__(self) -> str:
+    @property
+    def notes(self) -> Notes:
+        """What was compared, how it ended, and what may have been missed, as diagnoses."""
         if self.undecided:
-            return f"The noise of the target is too large to compare: a tolerance of {self.tol:.1e} decides nothing."
-        verdict = f"The network {'agrees' if self.ok else 'does NOT agree'} with the target"
-        if self.only_inside:
-            verdict = "The network does NOT agree with the target everywhere. In a part it does"
-        where = f" inside {self.inside}, where answers do not saturate" if self.inside else ""
-        fewer_digits = self.ok and self.max_error > self.tol
-        than, where_fewer = (
-            (f" than {self.bound:.1e}", ", more where answers have fewer digits") if fewer_digits else ("", "")
-        )
-        said = [
-            f"{verdict}: error {self.max_error:.1e} at most, {self.rms_error:.1e} rms, of the output's standard "
-            f"deviation, over {self.points} points{where} (tolerance {self.tol:.1e}{where_fewer})."
-        ]
+            return Notes((Diagnosis("noise-too-large", {"tol": self.tol}),))
+        fewer = self.ok and self.max_error > self.tol
+        slug = "values-agree-inside" if self.only_inside else "values-agree" if self.ok else "values-differ"
+        errors = {"max_error": self.max_error, "rms_error": self.rms_error, "points": self.points, "tol": self.tol}
+        found = [Diagnosis(slug, errors | {"inside": self.inside, "fewer": fewer})]
         if self.ok:
-            said.append(
-                f"With {self.confidence:.0%} confidence fewer than {self.share:.1%} of typical inputs err by "
-                f"more{than}: a ridge through their middle narrower than {self.narrowest:.2g} of an input's deviation "
-                "may have been missed."
-            )
+            unseen = {"confidence": self.confidence, "share": self.share, "narrowest": self.narrowest}
+            found.append(Diagnosis("share-unseen", unseen | {"bound": self.bound if fewer else None}))
         if self.slope_error is not None:
-            said.append(f"Gradients differ by {self.slope_error:.1e} of the largest at most.")
+            found.append(Diagnosis("slopes-compared", {"slope_error": self.slope_error}))
         if self.untested:
-            have = "neuron has" if self.untested == 1 else "neurons have"
-            said.append(f"{self.untested} {have} no crease where random points look for one.")
+            found.append(Diagnosis("creases-untested", {"untested": self.untested}))
         if self.at_use is not None:
-            said.append(str(self.at_use))
+            found.append(self.at_use.diagnosis)
         if self.only_inside:
-            said.append("Neurons whose creases lie farther out may be missing.")
-        return " ".join(said)
+            found.append(Diagnosis("creases-farther-out"))
+        return Notes(tuple(found))
+
+    def __str__(self) -> str:
+        return str(self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` and `at_use` only where there is such a box."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.messages import Diagnosis
 from reluctant.networks import Matching, ReLUNetwork, match
 from reluctant.numerics import FloatArray, Rng, as_generator
 
@@ -26,10 +27,9 @@ class Alignment:
     matching: Matching | None
 
     def __str__(self) -> str:
-        outputs = f"Outputs differ by {self.output_error:.1e} of their standard deviation at most"
-        if self.matching is None:
-            return f"{outputs}; the widths differ: {self.widths} beside {self.true_widths}."
-        return f"{outputs}, parameters by {self.parameter_error:.1e}."
+        shapes = {"widths": self.widths, "true_widths": self.true_widths}
+        errors = {"output_error": self.output_error, "parameter_error": self.parameter_error}
+        return str(Diagnosis("widths-differ" if self.matching is None else "networks-differ-by", errors | shapes))
 
     @property
     def parameter_error(self) -> float:

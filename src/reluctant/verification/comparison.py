@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from reluctant.domains import Domain
 from reluctant.interface.noise import RawDigits
 from reluctant.interface.reach import FARTHEST
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS, evaluate
 from reluctant.numerics import DOUBLE, FloatArray, Noise, unit_roundoff
@@ -160,17 +161,14 @@ class AtUse:
         """True if none differs."""
         return self.differing == 0
 
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """How it ended."""
+        slug = "typical-unread" if not self.points else "typical-agree" if self.ok else "typical-differ"
+        return Diagnosis(slug, asdict(self))
+
     def __str__(self) -> str:
-        if not self.points:
-            return f"None of {self.asked} typical inputs outside can be read: nothing is known of them."
-        if self.ok:
-            return f"At {self.points} of {self.asked} typical inputs, also outside, it agrees with the target."
-        some = "" if self.points == self.asked else " that can be compared"
-        by = f"by up to {self.largest:.1e} of the output's deviation" if self.largest else "by its answers"
-        return (
-            f"At {self.differing} of {self.points} typical inputs{some}, also outside, it does NOT agree with the "
-            f"target, {by}."
-        )
+        return str(self.diagnosis)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -178,17 +176,22 @@ class AtUse:
 
 
 def compare_at_use(
-    oracle: Counting, network: ReLUNetwork, box: Domain, tol: float, rng: np.random.Generator
+    oracle: Counting,
+    network: ReLUNetwork,
+    box: Domain,
+    tol: float,
+    rng: np.random.Generator,
+    count: int = USE_POINTS,
 ) -> AtUse | None:
-    """Compare at typical inputs, in all of space; None where they lie in the box. Cost: at most 192 rows.
+    """Compare at so many typical inputs, in all of space; None where they lie in the box. Cost: as many rows.
 
     tol: the tolerance inside the box, where probabilities have all their digits. Where a value cannot be read, the
     probabilities themselves are compared.
     """
     if np.max(box.high) >= FARTHEST:
         return None
-    rows = typical_inputs(oracle, rng)
-    with oracle.stage("verify", expected=USE_POINTS), raw_answers(oracle) as heard:
+    rows = typical_inputs(oracle, rng, count)
+    with oracle.stage("verify", expected=len(rows)), raw_answers(oracle) as heard:
         values = oracle.answer(rows)
     raw, link = np.concatenate(heard) if heard else np.empty((0, 0)), link_of(oracle)
     deviations = np.array(
@@ -206,12 +209,14 @@ def compare_at_use(
     return AtUse(len(rows), int((~unread | comparable).sum()), int(wrong.sum()), largest)
 
 
-def typical_inputs(oracle: Counting, rng: np.random.Generator) -> FloatArray:
-    """Rows of the kind the target is for, if the user gave some; else Gaussian ones of scale 1."""
+def typical_inputs(oracle: Counting, rng: np.random.Generator, count: int) -> FloatArray:
+    """Rows of the kind the target is for, if the user gave some; else, and where these are too few, Gaussian ones."""
     samples = oracle.facts.samples
     if samples is None:
-        return Domain().sample(rng, USE_POINTS, oracle.dim)
-    return samples[rng.permutation(len(samples))[:USE_POINTS]]
+        return Domain().sample(rng, count, oracle.dim)
+    given = samples[rng.permutation(len(samples))[:count]]
+    missing = count - len(given) if count > USE_POINTS else 0
+    return np.concatenate([given, Domain().sample(rng, missing, oracle.dim)]) if missing else given
 
 
 def _value_tolerances(

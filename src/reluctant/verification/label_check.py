@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
@@ -50,21 +51,18 @@ class LabelVerification:
     untested: int
     queries: int
 
+    @property
+    def notes(self) -> Notes:
+        """How it ended, and which questions it leaves open, as diagnoses."""
+        seen = asdict(self) | {"boundary_error": self.boundary_error if np.isfinite(self.boundary_error) else None}
+        found = [Diagnosis("labels-agree" if self.ok else "labels-differ", seen)]
+        found += [Diagnosis("pairs-meet", {"pairs": self.pairs})] if self.pairs > 1 else []
+        found += [Diagnosis("creases-off-boundary", {"untested": self.untested})] if self.untested else []
+        found += [Diagnosis("points-undecided", {"undecided": self.undecided})] if self.undecided else []
+        return Notes(tuple(found))
+
     def __str__(self) -> str:
-        verdict = "agrees" if self.ok else "does NOT agree"
-        untested = f" {self.untested} creases were not seen to meet the boundary." if self.untested else ""
-        within = (
-            f"the boundary is within {self.boundary_error:.0e} of a typical input at all {self.points} points"
-            if np.isfinite(self.boundary_error)
-            else f"labels beside the boundary are wrong at {self.wrong} of {self.points} points"
-        )
-        pairs = f" {self.pairs} pairs of classes meet there." if self.pairs > 1 else ""
-        undecided = f" {self.undecided} more points are too close to another boundary." if self.undecided else ""
-        return (
-            f"The network {verdict} with the target's labels: {within}, and {self.wrong_inputs} of {self.inputs} "
-            f"random inputs have another label. With {self.confidence:.0%} confidence less than {self.share:.1%} of "
-            f"the boundary is off by more.{pairs}{untested}{undecided}"
-        )
+        return str(self.notes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -85,11 +85,12 @@ def comparison_points(
     rarely = rare_points(network, on_lines // 2, domain, rng)
     largest = extreme_points(network, on_lines // 4 if extremes else 0, domain, rng)
     on_line = line_points(network, on_lines - len(rarely) - len(largest), domain, rng)
-    single = alone_points(network, alone if domain.is_space else 0, rng)
-    few = sparse_points(network, sparse if domain.is_space else 0, rng)
-    outer = far_points(network, rng) if far_cells and domain.is_space else few[:0]
-    whole = whole_line_points(network, whole_lines if domain.is_space else 0, rng)
-    covered = covering_points(network, rng, most=covering) if covering and domain.is_space else few[:0]
+    anywhere, none = domain.is_space, np.empty((0, network.dim))
+    single = alone_points(network, alone, rng) if alone and anywhere else none
+    few = sparse_points(network, sparse, rng) if sparse and anywhere else none
+    outer = far_points(network, rng) if far_cells and anywhere else none
+    whole = whole_line_points(network, whole_lines, rng) if whole_lines and anywhere else none
+    covered = covering_points(network, rng, most=covering) if covering and anywhere else none
     named = (
         ("on lines", on_line), ("rarely on", rarely), ("extremes", largest), ("one unit on", single),
         ("some units on", few), ("one unit on, far out", outer), ("on whole lines", whole), ("missing units", covered),

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import Counting
@@ -142,14 +143,16 @@ class PrecisionCheck:
         """Largest root mean square of a group, in units of the noise."""
         return max(group.rms for group in self.groups)
 
-    def __str__(self) -> str:
-        verdict = "explains" if self.ok else "does NOT explain"
-        return (
-            f"The network {verdict} held-out answers to their noise: they leave {self.residual:.1e} of the output's "
-            f"standard deviation, noise is {self.noise:.1e} (ratio at most {self.ratio:.2f}). Its own error is at most "
-            f"{self.error:.1e}, root mean square. {self.cost:.1f} answers were asked for each parameter; with all "
-            f"digits one would do."
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """How it ended."""
+        names = ("residual", "noise", "ratio", "error", "cost")
+        return Diagnosis(
+            "noise-explains" if self.ok else "noise-exceeded", {name: getattr(self, name) for name in names}
         )
+
+    def __str__(self) -> str:
+        return str(self.diagnosis)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -11,7 +11,6 @@ from targets import error, in_float32, own_error
 
 import reluctant as rl
 from reluctant.extraction.deep_few_digits import two_layers as fits
-from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH, FirstLayer
 from reluctant.extraction.deep_few_digits.frame_fit import CarriedNoise, FittedFrame
 from reluctant.extraction.deep_few_digits.missing_neurons import second_from_left
@@ -19,6 +18,7 @@ from reluctant.extraction.deep_few_digits.orthant import Orthant, SecondRow, Seg
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers, without_past_term
+from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.few_digits.incomplete_lines import bent_share, read_incomplete_line
 from reluctant.extraction.few_digits.view import look_from

@@ -78,8 +78,10 @@ def straight_in_cell(asker: Asker, store: KinkStore, cells: Cells, which: IntArr
 
     Cost: 3 to 6 rows a piece of a line, more where a whole normal takes many, and 4 rows a look, 2 to 4 of them.
     """
-    tangents = _tangents(asker, store, which)
     straight = np.ones(len(which), dtype=bool)
+    if not len(which):
+        return straight
+    tangents = _tangents(asker, store, which)
     for look in range(max(2, tangents.directions.shape[1])):
         there = np.flatnonzero(straight & tangents.found)
         points, along = store.kinks.point[which[there]], store.kinks.direction[which[there]]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import scipy.linalg
@@ -326,13 +326,33 @@ class SettledWeights:
 
 def settle_open(incoming: IncomingWeights, features: FloatArray) -> SettledWeights:
     """Choose the open coefficients so that the neuron does not switch at features (n, F) where they matter."""
-    enough_features = 2000
+    return max(settled_sides(incoming, features)[:2], key=lambda each: each.margin)
+
+
+def settled_sides(incoming: IncomingWeights, features: FloatArray, *, soft: bool = False) -> list[SettledWeights]:
+    """Open coefficients chosen so that the neuron stays on where they matter, and so that it stays off.
+
+    Where several are open it may be on where one matters alone and off where another does. soft: few features may be
+    on the other side, as those beyond a crease that no line has met; the margin is then above 0 if they are few.
+    """
+    enough_features, most_open = 2000, 3
     away = features[~incoming.determined(features)][:enough_features] - incoming.start
     away /= np.linalg.norm(away, axis=1, keepdims=True)
-    choices = [_keep_on(side * (away @ incoming.weights), side * (away @ incoming.open)) for side in (1.0, -1.0)]
-    best = int(choices[1][1] > choices[0][1])
-    step, margin = choices[best]
-    return SettledWeights(incoming.weights + incoming.open @ step, best == 0, margin)
+    fixed, free = away @ incoming.weights, away @ incoming.open
+    sides = [np.ones(len(away)), -np.ones(len(away))]
+    matters = np.abs(free) > OPEN_SHARE
+    if 1 < free.shape[1] <= most_open:
+        alone = matters & (matters.sum(axis=1) == 1)[:, None]
+        mixed = [np.array(signs) for signs in product((1.0, -1.0), repeat=free.shape[1]) if len(set(signs)) > 1]
+        sides += [(alone * signs).sum(axis=1) for signs in mixed]
+    found = []
+    for side in sides:
+        told = side != 0
+        step, margin = _keep_on((side * fixed)[told], (side[:, None] * free)[told])
+        if margin <= 0 and soft:
+            step, margin = _keep_most_on((side * fixed)[told], (side[:, None] * free)[told])
+        found.append(SettledWeights(incoming.weights + incoming.open @ step, bool((side > 0).any()), margin))
+    return found
 
 
 def _keep_on(fixed: FloatArray, free: FloatArray) -> tuple[FloatArray, float]:
@@ -345,3 +365,19 @@ def _keep_on(fixed: FloatArray, free: FloatArray) -> tuple[FloatArray, float]:
     bounds = [(-largest_open, largest_open)] * u + [(None, 1.0)]
     found = linprog(objective, A_ub=np.hstack([-free, np.ones((n, 1))]), b_ub=fixed, bounds=bounds, method="highs")
     return (found.x[:-1], float(found.x[-1])) if found.status == 0 else (np.zeros(u), -np.inf)
+
+
+def _keep_most_on(fixed: FloatArray, free: FloatArray) -> tuple[FloatArray, float]:
+    """ν with fixed + free @ ν positive almost everywhere; the margin is above 0 if that holds at most features."""
+    most, least, largest_open, few = 300, 1e-3, 100.0, 0.1
+    fixed, free = fixed[:most], free[:most]
+    n, u = free.shape
+    if not n:
+        return np.zeros(u), 0.0
+    objective = np.append(np.zeros(u), np.ones(n))
+    bounds = [(-largest_open, largest_open)] * u + [(0.0, None)] * n
+    found = linprog(objective, A_ub=np.hstack([-free, -np.eye(n)]), b_ub=fixed - least, bounds=bounds, method="highs")
+    if found.status != 0:
+        return np.zeros(u), -np.inf
+    step = found.x[:u]
+    return step, few - float((fixed + free @ step <= 0).mean())

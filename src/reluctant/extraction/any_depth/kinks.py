@@ -109,8 +109,11 @@ class KinkStore:
 
     def scan(self, lines: Lines) -> None:
         """Scan more lines and keep their kinks. Cost: about five rows a kink."""
-        scan = scan_lines(self.ask, lines, self.noise, self.rng)
+        most_rows = 20_000  # of a line: where noise is more than it seems, creases have no end
+        scan = scan_lines(self.ask, lines, self.noise, self.rng, most=most_rows * len(lines))
         self.unresolved += int(scan.open.sum())
+        if len(scan.samples) >= most_rows * len(lines):
+            raise StageFailed("lines", "creases without end", number=len(scan.samples), limit=most_rows * len(lines))
         if scan.creases.nowhere.any():
             raise StageFailed("lines", "pieces of a line do not meet", number=scan.creases.nowhere.sum(), limit=0)
         for line in range(len(lines)):
@@ -182,6 +185,17 @@ class KinkStore:
         along = (right - left) @ self.kinks.direction[kink]
         off = np.linalg.norm(along - self.kinks.bend[kink]) + sizes[1:].sum()
         return None if off > bend_error * sizes[0] else (rows[0], float(sizes[0]))
+
+    def jump(self, kink: int) -> FloatArray | None:
+        """Jump (d,) of the slope of one sum of the outputs, the same for all kinks; None where gradients failed."""
+        if self.normal(kink) is None:
+            return None
+        before = int(self.piece_before(np.array([kink]))[0])
+        left, right = self.gradients[before], self.gradients[before + 1]
+        assert left is not None
+        assert right is not None
+        outputs = np.random.default_rng(len(left)).standard_normal(len(left))
+        return np.asarray(outputs @ (right - left) / np.linalg.norm(outputs))
 
     def piece_before(self, which: IntArray) -> IntArray:
         """The piece before each of these kinks; the one after it is the next."""

@@ -22,12 +22,15 @@ from reluctant.extraction.any_depth.crease_equations import (
     joined_creases,
     same_neuron,
     settle_open,
+    settled_sides,
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
 from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of
+from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
+from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
@@ -82,11 +85,21 @@ def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neu
     return hits >= fewest_hits and not (looked_for and not is_there(asker, known, neuron.crease, neuron.incoming))
 
 
-def as_layer(neurons: Sequence[Neuron], features: FloatArray) -> Layer:
-    """A layer with unit rows; what cannot be seen of its neurons is settled by the features at points met so far."""
+def as_layer(neurons: Sequence[Neuron], features: FloatArray, *, both: bool = False) -> Layer:
+    """A layer with unit rows; what cannot be seen of its neurons is settled by the features at points met so far.
+
+    both: a neuron that may be on or off where it is not seen is there twice, and the outputs tell which one it is.
+    """
     if not neurons:
         raise StageFailed("layers", "a layer has lost all of its neurons", number=0, limit=1)
-    settled = [settle_open(n.incoming, features) for n in neurons]
+    if both:
+        sides = [settled_sides(n.incoming, features, soft=True) for n in neurons]
+        kept = [[one for one in each if one.margin > 0] or [max(each, key=lambda one: one.margin)] for each in sides]
+        kept = [each if not n.incoming.closed else each[:1] for n, each in zip(neurons, kept, strict=True)]
+        neurons = [n for n, each in zip(neurons, kept, strict=True) for _ in each]
+        settled = [one for each in kept for one in each]
+    else:
+        settled = [settle_open(n.incoming, features) for n in neurons]
     rows = np.array([s.weights for s in settled])
     biases = -np.array([s.weights @ n.incoming.start for s, n in zip(settled, neurons, strict=True)])
     carried = np.zeros(rows.shape[1], dtype=bool)
@@ -118,6 +131,8 @@ class LayerLimits:
             often a crease of a deeper layer goes straight on for long.
         hidden_share: the same of neurons that units above hide, and that were seen to go on behind others.
         hidden_kinks: kinks that such neurons are looked for at, in a layer.
+        in_part: neurons of the first layer are those that several lines show and that bend at no other, however much
+            of them is hidden.
     """
 
     layers: int = 8
@@ -133,6 +148,7 @@ class LayerLimits:
     seen_share: float = 0.95
     hidden_share: float = 0.25
     hidden_kinks: int = 64
+    in_part: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("repairs", "reentries"))
@@ -155,6 +171,10 @@ class LayerSearch:
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
+        if self.limits.in_part and not self.known.layers:
+            self.find_in_part()
+        elif self.limits.in_part and self.find_by_jumps():
+            return
         quiet, enough = 0, self.limits.quiet_lines if self.known.layers else self.limits.quiet_lines_first
         most = self.store.lines + self.limits.new_lines
         while quiet < enough * self.patience() and self.store.lines < most * self.patience() and not self.at_odds():
@@ -168,6 +188,106 @@ class LayerSearch:
         self.sharpen()
         self.let_go_deeper()
         self.settle_sides(final=True)
+
+    def find_by_jumps(self) -> bool:
+        """Neurons whose kinks jump alike, on more lines until they explain most kinks; True if they do.
+
+        Cost: d + 2 rows for each piece of a line.
+        """
+        fewest_lines, more, rounds, few = 16, 4, 3, 0.1
+        for _ in range(rounds):
+            self.store.scan_random(max(more, fewest_lines - self.store.lines))
+            self.neurons = self.jumping_alike()
+            if self.unexplained().sum() <= few * self.store.unexplained(self.known).sum():
+                break
+        else:
+            return False
+        before, neurons = self.known, self.neurons
+        self.settle_sides(final=True)
+        if not self.known.sided or len(self.neurons) < len(neurons):
+            self.known, self.neurons, self.turned, self.mirrored = before.with_open_sides(), neurons, None, None
+            self.open_sides = True
+        return True
+
+    def jumping_alike(self) -> list[Neuron]:
+        """The neurons that kinks of several lines are of."""
+        kinks = self.store.kinks
+        which = np.flatnonzero(self.store.unexplained(self.known) & (kinks.width > NARROWEST * kinks.unit))
+        which = which[np.argsort(-(kinks.width / kinks.unit)[which])]
+        if len(which):
+            self.store.measure(which)
+        seen = [(kink, jump) for kink in which if (jump := self.store.jump(int(kink))) is not None]
+        if not seen:
+            return []
+        which, jumps = np.array([kink for kink, _ in seen]), np.array([jump for _, jump in seen])
+        equations = JumpEquations.of(self.known, kinks.point[which], jumps)
+        found = list[Neuron]()
+        for members in shared_jumps(equations, kinks.line[which]):
+            size = float(np.linalg.norm(jumps[members[0]]))
+            crease = Crease(kinks.point[which[members]], jumps[members[0]] / size, size)
+            neuron = self.accepted(crease, hidden=True)
+            found += [] if neuron is None else [neuron]
+        return self.without_parts([self.followed_on(neuron) for neuron in self.without_parts(found)])
+
+    def followed_on(self, neuron: Neuron) -> Neuron:
+        """A neuron with open coefficients followed to where they show, as far as its equations agree then."""
+        if neuron.incoming.closed:
+            return neuron
+        crease = follow_crease(self.asker, self.known, neuron.crease)
+        further = None if crease is None else self.accepted(crease)
+        return neuron if further is None else further
+
+    def without_parts(self, neurons: Sequence[Neuron]) -> list[Neuron]:
+        """Without neurons whose points all lie on the crease of another one that is known better."""
+        same = 1e-8  # of the features: how far from zero the value of the other may be
+        kept = list[Neuron]()
+        for neuron in sorted(neurons, key=lambda each: each.incoming.open.shape[1]):
+            features = self.known.features(neuron.crease.points)
+            sizes = np.linalg.norm(features - features.mean(axis=0), axis=1).max() + 1
+            if not any(
+                bool((np.abs(one.values(features)) <= same * sizes * np.linalg.norm(one.weights)).all())
+                and bool(one.determined(features).all())
+                for one in (each.incoming for each in kept)
+            ):
+                kept.append(neuron)
+        return kept
+
+    def find_in_part(self) -> None:
+        """Neurons of the first layer that show in part of space: kinks of several lines lie on their hyperplanes.
+
+        So do those of neurons above inside a cell, but these bend where they meet others. Cost: d + 2 rows for each
+        piece of a line, and up to 192 for each hyperplane.
+        """
+        lines, fewest, same, error = 12, 2, 1e-6, 1e-8  # of a normal: errors, and how far those of one neuron differ
+        if self.store.lines < lines:
+            self.store.scan_random(lines - self.store.lines)
+        kinks = self.store.kinks
+        which = np.flatnonzero(kinks.width > NARROWEST * kinks.unit)
+        self.store.measure(which)
+        seen = [(kink, normal) for kink in which if (normal := self.store.normal(int(kink))) is not None]
+        if not seen:
+            return
+        which, normals = np.array([kink for kink, _ in seen]), np.array([normal for _, (normal, _) in seen])
+        on = kinks.point[which]
+        offsets = -(normals * on).sum(axis=1)
+        together = np.abs(normals @ normals.T) > 1 - same**2
+        signs = np.sign(normals @ normals.T)
+        together &= np.abs(offsets - signs * offsets[:, None]) < same * kinks.unit[which]
+        first = np.array([int(np.flatnonzero(row)[0]) == i for i, row in enumerate(together)])
+        several = np.array([len(np.unique(kinks.line[which[row]])) >= fewest for row in together])
+        chosen = np.flatnonzero(first & several)
+        planes = CreasePlanes(normals, offsets, np.full(len(which), error), on)
+        meetings = CreaseMeetings(self.asker.ask, self.asker.noise, self.asker.scale)
+        chosen = chosen[~meetings.bending(planes.chosen(chosen), planes.chosen(chosen))]
+        for i in chosen:  # again at every place where it was seen, with fewer others that are none
+            if meetings.bending(planes.chosen(together[i]), planes.chosen(chosen[chosen != i])).any():
+                chosen = chosen[chosen != i]
+        for i in chosen:
+            passed = on[together[i]]
+            crease = Crease(on[i][None], normals[i], float(seen[i][1][1])).with_points(passed)
+            neuron = self.accepted(crease, hidden=True)
+            if neuron is not None:
+                self.add(neuron)
 
     def sharpen(self) -> None:
         """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
@@ -460,6 +580,8 @@ class LayerSearch:
         Such a crease goes straight on for long where the target is constant behind its bends, or open coefficients
         leave much to choose. Those that lines show least come first.
         """
+        if not self.known.layers and self.limits.in_part:
+            self.let_go_bending()
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
         for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
@@ -474,17 +596,27 @@ class LayerSearch:
             if surer and self.bends_at(surer, neuron):
                 self.neurons = [other for other in self.neurons if other is not neuron]
 
+    def let_go_bending(self) -> None:
+        """Let go of neurons of the first layer whose creases bend where they meet those of others."""
+        rows = np.array([neuron.incoming.weights for neuron in self.neurons]).reshape(-1, self.store.dim)
+        sizes = np.linalg.norm(rows, axis=1)
+        biases = np.array([neuron.incoming.bias for neuron in self.neurons])
+        on = np.array([neuron.crease.points[0] for neuron in self.neurons]).reshape(rows.shape)
+        planes = CreasePlanes(rows / sizes[:, None], biases / sizes, np.full(len(rows), LARGEST_RESIDUAL), on)
+        bent = CreaseMeetings(self.asker.ask, self.asker.noise, self.asker.scale).bending(planes, planes)
+        self.neurons = [neuron for neuron, drop in zip(self.neurons, bent, strict=True) if not drop]
+
     def bends_at(self, others: Sequence[Neuron], neuron: Neuron) -> bool:
         """True if the crease of a neuron, followed across those of others, is seen to bend there."""
         known = self.known.extended(replace(self.layer(others), undecided=np.ones(len(others), dtype=bool)))
         crease = follow_crease(self.asker, known, neuron.crease)
         return crease is not None and solve_crease(self.known, crease).residual > INCONSISTENT
 
-    def layer(self, neurons: Sequence[Neuron] | None = None) -> Layer:
+    def layer(self, neurons: Sequence[Neuron] | None = None, *, both: bool = False) -> Layer:
         """The neurons found, or these, as a layer with unit rows; what cannot be seen of them is settled."""
         points = [self.store.kinks.point, self.store.middles, *self.store.ends]
         neurons = self.neurons if neurons is None else neurons
-        return as_layer(neurons, self.known.features(np.concatenate(points)))
+        return as_layer(neurons, self.known.features(np.concatenate(points)), both=both)
 
     def accepted(self, crease: Crease, *, hidden: bool = False) -> Neuron | None:
         """The neuron of a crease, as far as is known."""
@@ -499,6 +631,7 @@ class Ladder:
     def __init__(self, oracle: Counting, asker: Asker, store: KinkStore, limits: LayerLimits) -> None:
         self.oracle, self.asker, self.store, self.limits = oracle, asker, store, limits
         self.searches: list[LayerSearch] = []
+        self.both = False  # open neurons of the last layer are there on both sides
 
     @property
     def top(self) -> LayerSearch:
@@ -507,7 +640,9 @@ class Ladder:
 
     def known(self) -> KnownLayers:
         """All layers, the last one with open sides."""
-        return self.top.known.extended(self.top.layer()) if self.searches else KnownLayers(self.store.dim)
+        if not self.searches:
+            return KnownLayers(self.store.dim)
+        return self.top.known.extended(self.top.layer(both=self.both))
 
     def climb(self, is_last: Callable[[KnownLayers], bool]) -> None:
         """Find layers until one is the last."""
@@ -533,6 +668,10 @@ class Ladder:
             self.push(search)
             if is_last(self.known()):
                 return
+            self.both = self.limits.in_part
+            if self.both and is_last(self.known()):
+                return
+            self.both = False
         most = self.limits.layers
         raise StageFailed("layers", "kinks that no layer explains", number=most, limit=most)
 
@@ -563,6 +702,8 @@ class Ladder:
 
     def look_again(self) -> None:
         """After new lines: what they speak against is dropped, what they close is closed, new creases are followed."""
+        if self.limits.in_part and self.top.known.layers and self.top.find_by_jumps():
+            return
         self.top.review()
         self.top.close()
         # Layers that were rebuilt may have lost neurons, whose kinks are there again.

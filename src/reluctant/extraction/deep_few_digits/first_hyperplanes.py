@@ -1,9 +1,4 @@
-"""First layer of two: hyperplanes in a small frame, their rows in a larger one, and the side on which each is on.
-
-All lines lie in one affine subspace of four dimensions. Beside each kink a gradient in these directions is measured;
-its jump is a multiple of the hyperplane's normal. Kinks of one neuron of the first layer agree in normal and offset
-on all lines, and the hyperplane is a kink wherever a line crosses it. Those of the second layer bend on the way.
-"""
+"""First layer of two: rows of the hyperplanes that lines share, in a larger frame, and the side on which each is on."""
 
 from __future__ import annotations
 
@@ -11,194 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.answer_store import Asked, central_gradients
-from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients
+from reluctant.extraction.few_digits.incomplete_lines import rank_one
+from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, SmallFrame
 from reluctant.extraction.method import Shows, StageFailed
 from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
 
 WIDTH = "width of the first layer"  # the stage that refuses more neurons than inputs: another attempt finds the same
-SMALL_FRAME = 4  # dimensions: enough against chance matches of normals, and few rows a piece
-LINE_SAMPLES, MOST_SAMPLES = 160, 1500
-FEWEST_LINES, MOST_LINES = 5, 16
-NORMAL_ERROR = 0.02  # from here on normals match by chance
-HITS_A_MISS = 2.0  # crossings that are kinks, for each that is not
-GRADIENT_STEP = 0.35  # of a piece
 ROW_STEP = 0.45  # of half a piece
 ROW_KINKS, ROW_ERROR = 4, 5e-3  # kinks that a row is measured at, one after another, until it is known to this
 MOST_OUTSIDE = 0.01  # part of the gradients outside the span of the rows: 1e-4 when right, more if a neuron is missing
 MOST_FALSE = 6  # hyperplanes among those found that are none of the first layer
 MARGIN = 0.1  # slope along a neuron that is off over that where it is on: 0.007 if right, 0.4 if one is no neuron
-
-
-@dataclass(frozen=True)
-class CrossedLine:
-    """A line origin + t · size · direction of the small frame, and its reading."""
-
-    origin: FloatArray
-    direction: FloatArray
-    size: float
-    reading: LineReading
-
-    def at(self, t: FloatArray) -> FloatArray:
-        """Coordinates (n, k) in the small frame."""
-        return self.origin + np.atleast_1d(t)[:, None] * self.size * self.direction
-
-
-@dataclass(frozen=True)
-class NormalKink:
-    """A kink with unit normal n ± error at the point y ± sd; middles (2,) and lengths (2,) of the runs beside it."""
-
-    line: int
-    normal: FloatArray
-    error: float
-    y: FloatArray
-    sd: float
-    middles: FloatArray
-    lengths: FloatArray
-
-    def matches(self, other: NormalKink) -> bool:
-        """True if both can lie on one hyperplane."""
-        sign, apart = np.sign(self.normal @ other.normal), other.y - self.y
-        if np.linalg.norm(self.normal - sign * other.normal) >= 5 * (self.error + other.error) + 1e-6:
-            return False
-        away, sds = np.linalg.norm(apart), self.sd + other.sd
-        return all(abs(kink.normal @ apart) < 6 * (kink.error * away + sds) for kink in (self, other))
-
-
-@dataclass(frozen=True)
-class Hyperplane:
-    """normal · y + offset = 0 in the small frame; crossings of lines that are kinks, and that are not."""
-
-    normal: FloatArray
-    offset: float
-    error: float
-    kinks: list[NormalKink]
-    hits: int
-    misses: int
-
-    @property
-    def share(self) -> float:
-        """Part of its crossings that are kinks."""
-        return self.hits / (self.hits + self.misses + 0.5)
-
-
-class SmallFrame:
-    """Lines in a frame of few dimensions, their kinks with normals, and the hyperplanes that these share."""
-
-    def __init__(self, asked: Asked) -> None:
-        rng, d = asked.rng, asked.view.dim
-        k = min(SMALL_FRAME, d)
-        basis = np.linalg.qr(rng.standard_normal((d, k)))[0].T
-        off_centre = 0.3  # biases of zero would make all hyperplanes meet
-        self.asked, self.frame = asked, Frame(off_centre * rng.standard_normal(d) if d > k else np.zeros(d), basis)
-        self.lines: list[CrossedLine] = []
-        self.kinks: list[NormalKink] = []
-        self.kinks_read = 0
-
-    def find(self) -> list[Hyperplane]:
-        """Read lines until two more add no hyperplane and each has three kinks. Cost: 15 to 25 rows a kink."""
-        enough_kinks, still_enough = 3, 2
-        found: list[Hyperplane] = []
-        still = 0
-        with self.asked.view.oracle.stage("first layer"):
-            for lines in range(1, MOST_LINES + 1):
-                self.read_line()
-                if lines < FEWEST_LINES:
-                    continue
-                before, found = len(found), self.hyperplanes()
-                still = still + 1 if len(found) == before else 0
-                if still >= still_enough and all(len(plane.kinks) >= enough_kinks for plane in found):
-                    break
-        return found
-
-    def read_line(self) -> None:
-        """One more random line, with the normals of its kinks."""
-        rng, size = self.asked.rng, self.asked.view.size
-        k = len(self.frame.basis)
-        direction = rng.standard_normal(k)
-        direction /= np.linalg.norm(direction)
-        origin = 0.7 * size * rng.standard_normal(k) / np.sqrt(k)
-        origin -= (origin @ direction) * direction
-        angles = np.linspace(-1.5, 1.5, LINE_SAMPLES)
-
-        def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return self.asked.ask(self.frame.points(origin + t[:, None] * size * direction))
-
-        line = CrossedLine(origin, direction, size, read_incomplete_line(ask, np.tan(angles), most=MOST_SAMPLES))
-        self.lines.append(line)
-        self.kinks_read += len(line.reading.kinks)
-        self.kinks += self._normals(line, len(self.lines) - 1)
-
-    def _normals(self, line: CrossedLine, number: int) -> list[NormalKink]:
-        reading, found = line.reading, []
-        if not reading.kinks:
-            return []
-        beside, middles, lengths = reading.around(reading.kinks)
-        points, steps = self.frame.points(line.at(middles)), GRADIENT_STEP * lengths * line.size
-        slopes, sds = central_gradients(self.asked.ask, points, self.frame.basis, steps[:, None])
-        place = {run: i for i, run in enumerate(beside)}
-        for kink in reading.kinks:
-            pair = [place[kink.left], place[kink.right]]
-            sd = float(np.linalg.norm(sds[pair]))
-            normal, amount, left = rank_one((slopes[pair[1]] - slopes[pair[0]]).T)
-            size = float(np.linalg.norm(amount))
-            if not sd < NORMAL_ERROR * size or left > 6 * sd:
-                continue
-            y = line.at(np.array([kink.t]))[0]
-            found.append(NormalKink(number, normal, sd / size, y, kink.sd * line.size, middles[pair], lengths[pair]))
-        return found
-
-    def hyperplanes(self) -> list[Hyperplane]:
-        """Groups of kinks that agree, the best known first, and that lines confirm."""
-        kinks, used, found = sorted(self.kinks, key=lambda kink: kink.error), set[int](), []
-        for i, first in enumerate(kinks):
-            if i in used:
-                continue
-            group, lines = [i], {first.line}
-            for j, other in enumerate(kinks):
-                if j not in used and other.line not in lines and first.matches(other):
-                    group.append(j)
-                    lines.add(other.line)
-            if len(group) < 2:
-                continue
-            plane = self._joined([kinks[j] for j in group])
-            if plane.hits >= max(3, HITS_A_MISS * plane.misses):
-                used.update(group)
-                found.append(plane)
-        return found
-
-    def _joined(self, kinks: list[NormalKink]) -> Hyperplane:
-        """The weighted mean of the normals, and through all positions."""
-        errors = np.array([kink.error for kink in kinks])
-        weights = errors**-2.0
-        normals = np.array([kink.normal * np.sign(kink.normal @ kinks[0].normal) for kink in kinks])
-        mean = (weights[:, None] * normals).sum(axis=0) / weights.sum()
-        mean, error, k = mean / np.linalg.norm(mean), float(weights.sum() ** -0.5), len(mean)
-        points, sds = np.array([kink.y for kink in kinks]), np.array([max(kink.sd, 1e-9) for kink in kinks])
-        equations = np.concatenate(
-            [
-                np.column_stack([points, np.ones(len(points))]) / sds[:, None],
-                np.column_stack([np.eye(k), np.zeros(k)]) / error,
-            ]
-        )
-        solution = np.linalg.lstsq(equations, np.concatenate([np.zeros(len(points)), mean / error]), rcond=None)[0]
-        solution = solution / np.linalg.norm(solution[:k])
-        hits, misses = self._crossings(solution[:k], float(solution[k]), error)
-        return Hyperplane(solution[:k], float(solution[k]), error, kinks, hits, misses)
-
-    def _crossings(self, normal: FloatArray, offset: float, error: float) -> tuple[int, int]:
-        """How many of the lines have a kink where they cross the hyperplane, and how many none."""
-        hits = misses = 0
-        for line in self.lines:
-            slope, samples = float(normal @ line.direction) * line.size, line.reading.samples.t
-            t = -(float(normal @ line.origin) + offset) / slope if slope else np.inf
-            if not samples[0] < t < samples[-1]:
-                continue
-            away = float(np.linalg.norm(line.at(np.array([t]))))
-            shown = line.reading.shows(t, 6 * error * away / abs(slope) + 1e-5 * (1 + abs(t)))
-            hits, misses = hits + (shown is True), misses + (shown is False)
-        return hits, misses
 
 
 @dataclass(frozen=True)

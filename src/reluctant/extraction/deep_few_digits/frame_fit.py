@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.extraction.deep_few_digits.answer_store import Asked, scatter
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
 from reluctant.extraction.deep_few_digits.missing_neurons import (
     EXPLAINED,
@@ -27,6 +26,7 @@ from reluctant.extraction.deep_few_digits.two_layers import (
     fit_two_layers,
     without_past_term,
 )
+from reluctant.extraction.few_digits.answer_store import Asked, scatter
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import whole_space

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.frame_fit import SURPRISE, CarriedNoise, FittedFrame, across_creases
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers
+from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import whole_space
 from reluctant.numerics import FloatArray

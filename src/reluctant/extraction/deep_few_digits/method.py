@@ -11,14 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.answer_store import Asked
-from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, SmallFrame, find_first_layer
+from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, find_first_layer
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame, settled_fit
 from reluctant.extraction.deep_few_digits.last_fit import fit_everywhere, fit_nearby
 from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
+from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.method import choose_distance
+from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame
 from reluctant.extraction.few_digits.view import View, look_from
 from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise

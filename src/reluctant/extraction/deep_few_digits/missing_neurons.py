@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.answer_store import Asked, central_gradients
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients
 from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import BoolArray

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.answer_store import Asked, central_gradients, scatter
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, scatter
 from reluctant.extraction.few_digits.incomplete_lines import Kink, LineReading, rank_one, read_incomplete_line
 from reluctant.numerics import FloatArray
 

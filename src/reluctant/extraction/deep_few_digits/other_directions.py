@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.deep_few_digits.answer_store import Asked
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, random_coordinates
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
+from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import IntArray
 from reluctant.numerics import DOUBLE, FloatArray

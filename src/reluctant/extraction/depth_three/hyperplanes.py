@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import StageFailed
 from reluctant.extraction.straight_creases import LineInPlane, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
@@ -53,6 +54,11 @@ class FramedHyperplanes:
 
     def __len__(self) -> int:
         return len(self.normals)
+
+    @property
+    def planes(self) -> CreasePlanes:
+        """The hyperplanes alone."""
+        return CreasePlanes(self.normals, self.offsets, self.errors, self.on)
 
     @property
     def condition(self) -> float:
@@ -148,23 +154,6 @@ class FramedHyperplanes:
         return np.asarray((apart < same_hyperplane) & (offset < same_hyperplane))
 
 
-def meeting_places(
-    some: FramedHyperplanes, known: FramedHyperplanes, i: IntArray, j: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """From a point of each hyperplane the direction (n, k) inside it to a known one, and how far (n,) that is.
-
-    Infinite where the two are parallel.
-    """
-    parallel = 1e-4  # part of a normal that is not along the other
-    normals, others = some.normals[i], known.normals[j]
-    inside = others - (others * normals).sum(axis=1, keepdims=True) * normals
-    length = np.linalg.norm(inside, axis=1)
-    usable = length > parallel
-    tangents = inside / np.where(usable, length, 1.0)[:, None]
-    values = (some.on[i] * others).sum(axis=1) + known.offsets[j]
-    return tangents, np.where(usable, -values / np.where(usable, length, 1.0), np.inf)
-
-
 LARGEST_MARGIN = 1e-4  # right ones stay below 1e-7, wrong ones are above 0.1
 
 
@@ -222,6 +211,7 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     search, found, doubted = _HyperplaneSearch(oracle, noise, rng), None, False
     quiet, quiet_lines = 0, 2  # lines in a row without a new hyperplane: others show in part of space
     fruitless, most_fruitless = 0, 4  # looks for those in a row
+    steps, careful_steps = 12, 96  # that tell if all are found; more if some show in part of space alone
     others: FramedHyperplanes | None = None  # that depend on those found, and go on everywhere as well
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):
@@ -235,13 +225,13 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
             found = search.add(search.room_for(line) if found is None else found, line, creases)
             found, dependent = search.checked(found)
             quiet = 0 if len(found) > before else quiet + 1
-            if quiet >= quiet_lines and not (len(found) and search.is_complete(found)):
-                found = search.with_hidden(found)
+            if quiet >= quiet_lines and not (len(found) and search.is_complete(found, steps)):
+                found, steps = search.with_hidden(found), careful_steps
                 fruitless = 0 if len(found) > before else fruitless + 1
                 if fruitless == most_fruitless:
                     break
             others = dependent if others is None or others.is_narrower(found) else others.joined(dependent)
-            if len(found) and search.is_complete(found):
+            if len(found) and search.is_complete(found, steps):
                 found = exchanged(found, others)
                 unclear = sign_margins(found) >= LARGEST_MARGIN
                 if not unclear.any() or looked + 1 == most_lines:
@@ -329,7 +319,8 @@ class _HyperplaneSearch:
         plane = Frame(found.frame.points(start[None])[0], axes @ found.frame.basis)
         known = -(found.normals @ start + found.offsets) / (found.normals @ axes[0])
         lines = Lines.random(self.rng, 1, self.oracle.dim)
-        return look_along(self.oracle.query, plane, lines, known, self.noise, self.rng)
+        most_rows = 100 * (50 + len(found))  # where noise is more than it seems, creases have no end
+        return look_along(self.oracle.query, plane, lines, known, self.noise, self.rng, most_rows=most_rows)
 
     def room_for(self, line: LineInPlane) -> FramedHyperplanes:
         """No hyperplanes yet, in a frame that has room for as many as this line shows."""
@@ -399,45 +390,8 @@ class _HyperplaneSearch:
         return found
 
     def bending(self, some: FramedHyperplanes, known: FramedHyperplanes) -> BoolArray:
-        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above.
-
-        Cost: 8 rows for each of the 8 nearest known ones, and of the 16 after these where it goes on at all of them.
-        """
-        together, rounds = 8, 3
-        bent = np.zeros(len(some), dtype=bool)
-        if not len(some) or not len(known):
-            return bent
-        pairs = np.indices((len(some), len(known))).reshape(2, -1)
-        away = np.abs(meeting_places(some, known, *pairs)[1]).reshape(len(some), -1)
-        order = np.argsort(away, axis=1)
-        for start in range(0, together * rounds, together):
-            near = order[~bent, start : start + together]
-            i, j = np.repeat(np.flatnonzero(~bent), near.shape[1]), near.reshape(-1)
-            i, j = (part[np.isfinite(away[i, j])] for part in (i, j))
-            ends, _ = self.meeting_at(some, known, i, j)
-            i, j = i[ends], j[ends]
-            _, goes_on = self.meeting_at(known, some, j, i)
-            bent[i[goes_on]] = True
-        return bent
-
-    def meeting_at(
-        self, some: FramedHyperplanes, known: FramedHyperplanes, i: IntArray, j: IntArray
-    ) -> tuple[BoolArray, BoolArray]:
-        """Whether each hyperplane is seen before it meets a known one and not after, and whether it is after too."""
-        beside, reach = 1e-3, 2e-4  # of the way there: how far before and after it is looked for, and over which reach
-        off_course = 20.0  # errors of a hyperplane that its crease may be away from it
-        tangents, way = meeting_places(some, known, i, j)
-        size = np.abs(way)
-        within = off_course * some.errors[i] * size + DOUBLE.rounding * some.scale
-        seen = []
-        if not len(i):
-            return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
-        for side in (1 - beside, 1 + beside):
-            points = some.on[i] + (side * way)[:, None] * tangents
-            ask = self.in_frame(some.frame)
-            seen.append(cross(ask, points, some.normals[i], reach * size, self.noise, within).critical)
-        before, after = seen
-        return before & ~after, before & after
+        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above."""
+        return CreaseMeetings(self.in_frame(known.frame), self.noise, known.scale).bending(some.planes, known.planes)
 
     def changing_places(self, found: FramedHyperplanes) -> list[tuple[FloatArray, FloatArray]]:
         """Points (k,) and unit directions orthogonal to all normals along which answers change, the most first."""
@@ -561,9 +515,8 @@ class _HyperplaneSearch:
             found = found.chosen(found.errors < WORST_NORMAL)
         return found
 
-    def is_complete(self, found: FramedHyperplanes) -> bool:
-        """True if no step orthogonal to all normals changes the answers. Cost: 24 rows."""
-        test_steps = 12  # steps along which nothing may change
+    def is_complete(self, found: FramedHyperplanes, test_steps: int = 12) -> bool:
+        """True if no step orthogonal to all normals changes the answers, of so many. Cost: two rows each."""
         test_starts = (0.5, 2.0, 8.0)  # sizes of the points they start from
         test_reach = 10.0  # their length, in typical inputs
         n, k = found.normals.shape

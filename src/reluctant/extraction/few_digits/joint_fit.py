@@ -1,9 +1,9 @@
 """Last stage of few digits: damped Gauss–Newton on all parameters and all answers at once.
 
-Equations of the answers in the subspace are formed. Those of the extension are an arrow, formed as well, or of many
-parameters multiplied by alone; answers at random inputs give products with their Jacobian alone. Conjugate gradients
-solve for each step; the arrow, with the other answers as they are on average, is the preconditioner, so a few
-iterations are enough. Neurons are turned to their sides before: without the skip term there are fewer unknowns.
+Equations of the answers in the subspace are formed, and those of the extension, which are an arrow; many parameters do
+without the latter. Answers at random inputs give products with their Jacobian alone. Conjugate gradients solve for each
+step; the arrow, with the other answers as they are on average, is the preconditioner, so a few iterations are
+enough. Neurons are turned to their sides before: without the skip term there are fewer unknowns.
 """
 
 from __future__ import annotations
@@ -154,90 +154,19 @@ class Linearised:
         return arrow.plus(block, shared.normal(gram, shared))
 
 
-class LinearisedSteps:
-    """The same of the answers off the subspace: each depends on the core and on the weights of its direction."""
-
-    def __init__(self, core: ReLUNetwork, extension: Extension) -> None:
-        self.core, self.layout, self.a = core, Layout.of(core), core.weights[1].astype(np.float32)
-        self.sets = answer_sets(None, extension)
-        self.y = _in_single([np.column_stack([rows.y, np.ones(len(rows.y))]) for rows in self.sets])
-        self.s, self.weight = (_in_single([getattr(rows, name) for rows in self.sets]) for name in ("s", "weight"))
-        self.hidden = _in_single([np.maximum(rows.values(core), 0) for rows in self.sets])
-
-    def forward(self, step: ParameterStep) -> FloatArray:
-        """Change (D, n, m) of the weighted answers by a step of all parameters."""
-        layout, change = self.layout, np.empty((*self.s.shape, self.layout.m), np.float32)
-        hidden, outputs, affine = (part.astype(np.float32) for part in layout.split_core(step[0]))
-        for direction, own in enumerate(step[1].astype(np.float32)):
-            y, s, values = self.y[direction], self.s[direction][:, None], self.hidden[direction]
-            moved = ((values > 0) * (y @ hidden.T + s * own[: layout.h])) @ self.a.T + y @ affine
-            if layout.m > 1:
-                moved += values @ outputs
-            if layout.affine:
-                moved += s * own[layout.h :]
-            change[direction] = moved * self.weight[direction][:, None]
-        return np.asarray(change, dtype=np.float64)
-
-    def back(self, residual: FloatArray) -> ParameterStep:
-        """Products of all columns with weighted residuals (D, n, m)."""
-        layout, (h, m, k) = self.layout, (self.layout.h, self.layout.m, self.layout.k)
-        hidden, outputs, affine = np.zeros((h, k + 1)), np.zeros((h, m)), np.zeros((k + 1, m))
-        own = np.empty((len(self.sets), h + m))
-        for direction, left in enumerate(residual.astype(np.float32)):
-            y, s, values = self.y[direction], self.s[direction], self.hidden[direction]
-            left = left * self.weight[direction][:, None]
-            neurons = (values > 0) * (left @ self.a)
-            hidden += neurons.T @ y
-            affine += y.T @ left
-            own[direction] = s @ np.concatenate([neurons, left], axis=1)
-            if m > 1:
-                outputs += values.T @ left
-        return layout.join_core(hidden, outputs, affine), own if layout.affine else own[:, :h]
-
-    def added_to(self, arrow: Arrow) -> Arrow:
-        """The arrow with the blocks of these rows, and the core as some directions have it."""
-        seen_directions = 24
-        a = self.core.weights[1]
-        own, shared = self.layout.own(a), self.layout.core(a)
-        blocks = np.empty((len(self.sets), len(own.column), len(own.column)))
-        for direction, values in enumerate(self.hidden):
-            scaled = (self.s[direction] * self.weight[direction])[:, None]
-            local = np.concatenate([(values > 0) * scaled, scaled], axis=1)
-            blocks[direction] = own.normal((local.T @ local).astype(np.float64), own)
-        gram = np.zeros((self.layout.columns,) * 2)
-        seen = np.linspace(0, len(self.sets) - 1, min(seen_directions, len(self.sets))).astype(int)
-        for direction in seen:
-            common = core_features(self.hidden[direction], self.y[direction], self.weight[direction])
-            gram += common.T @ common
-        return arrow.plus(blocks, shared.normal(gram * (len(self.sets) / len(seen)), shared))
-
-
-def _in_single(arrays: list[FloatArray]) -> SingleArray:
-    return np.stack([array.astype(np.float32) for array in arrays])
-
-
 @dataclass(frozen=True)
 class JointFit:
-    """The network in the subspace, its weights in all other directions, and all answers it is fitted to.
-
-    formed: whether equations of answers off the subspace are formed, as few parameters allow.
-    """
+    """The network in the subspace, its weights in all other directions, and all answers it is fitted to."""
 
     core: ReLUNetwork
     extension: Extension
     points: Points
     anywhere: RandomAnswers
-    formed: bool = True
 
     @cached_property
     def random_residual(self) -> FloatArray:
         """The residuals of the answers at random inputs."""
         return self.anywhere.residual(self.core, self.extension)
-
-    @cached_property
-    def step_residual(self) -> FloatArray:
-        """The residuals (D, n, m) of the answers off the subspace."""
-        return np.stack([rows.residual(self.core) for rows in answer_sets(None, self.extension)])
 
     @cached_property
     def square(self) -> float:
@@ -247,12 +176,8 @@ class JointFit:
 
     def equations(self) -> Equations:
         """The linear equations of a step."""
-        extension = self.extension if self.formed else self.extension.without_answers()
-        products: list[tuple[Linearised | LinearisedSteps, FloatArray]] = []
-        products.append((Linearised(self.anywhere, self.core, self.extension), self.random_residual))
-        if not self.formed and self.extension.answered:
-            products.append((LinearisedSteps(self.core, self.extension), self.step_residual))
-        return Equations(arrow_equations(self.core, self.points, extension), products)
+        anywhere = Linearised(self.anywhere, self.core, self.extension)
+        return Equations(arrow_equations(self.core, self.points, self.extension), anywhere, self.random_residual)
 
     @property
     def chi(self) -> float:
@@ -272,32 +197,24 @@ class JointFit:
 
 @dataclass(frozen=True)
 class Equations:
-    """Normal equations of a step: an arrow, and answers that give products with residuals of theirs."""
+    """Normal equations of a step: an arrow, and answers at random inputs that give products with residuals."""
 
     arrow: Arrow
-    products: list[tuple[Linearised | LinearisedSteps, FloatArray]]
+    anywhere: Linearised
+    residual: FloatArray
 
     @cached_property
     def nearly(self) -> Arrow:
-        """All of it as an arrow, products as they are on average."""
-        arrow = self.arrow
-        for linear, _ in self.products:
-            arrow = linear.added_to(arrow)
-        return arrow
+        """All of it as an arrow, answers at random inputs as they are on average."""
+        return self.anywhere.added_to(self.arrow)
 
     @property
     def wanted(self) -> ParameterStep:
         """The right side."""
-        wanted: ParameterStep = (self.arrow.core_wanted, self.arrow.wanted)
-        for linear, residual in self.products:
-            wanted = _plus(wanted, linear.back(residual), 1.0)
-        return wanted
+        return _plus((self.arrow.core_wanted, self.arrow.wanted), self.anywhere.back(self.residual), 1.0)
 
     def __matmul__(self, step: ParameterStep) -> ParameterStep:
-        found = self.arrow @ step
-        for linear, _ in self.products:
-            found = _plus(found, linear.back(linear.forward(step)), 1.0)
-        return found
+        return _plus(self.arrow @ step, self.anywhere.back(self.anywhere.forward(step)), 1.0)
 
 
 def polish_all(fit: JointFit) -> tuple[JointFit, FloatArray]:
@@ -338,7 +255,7 @@ def _conjugate_gradients(
 ) -> ParameterStep:
     """Solve normal(step) = wanted; `nearly` inverts `normal` about, `enough` squares may be left to gain."""
     # Of conjugate gradients, and the part of the first gradient, squared, that may be left.
-    iterations, close_enough = 15, 1e-5
+    iterations, close_enough = 20, 1e-4
     step: ParameterStep = (np.zeros_like(wanted[0]), np.zeros_like(wanted[1]))
     left, direction = wanted, nearly(wanted)
     size = first = _dot(left, direction)

@@ -16,10 +16,11 @@ import numpy as np
 
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assembly import refit_biases
+from reluctant.extraction.few_digits.crossed_subspace import cross_subspace
 from reluctant.extraction.few_digits.growth import KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_extension import Extension, extend
-from reluctant.extraction.few_digits.noisy_line import promising_lines
+from reluctant.extraction.few_digits.noisy_line import OnLine, promising_lines
 from reluctant.extraction.few_digits.parallel_neurons import with_parallel_neurons
 from reluctant.extraction.few_digits.view import (
     BoxView,
@@ -58,8 +59,8 @@ class FewDigits(Method):
         stars: how many stars of lines may be tried in one attempt, inside a box.
         random_share: answers at random inputs for each parameter, in the last fit.
         spent_share: and at least this part of the rows before. Small networks can afford more.
-        many_parameters: from so many parameters on no long steps are asked, and equations of steps are not formed: that
-            would take minutes.
+        many_parameters: from so many parameters on no long steps are asked, and the last fit does without steps: random
+            inputs tell more.
         many_random_share: answers at random inputs for each parameter, for so many.
         fit_error: largest root mean square of all answers after the last fit, in deviations of their noise.
     """
@@ -113,20 +114,27 @@ class FewDigits(Method):
         return self._all_directions(view, known, before, rng, keep)
 
     def _subspace(self, view: View, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
-        """The first line that grows into a subspace."""
-        failure = StageFailed("line", "no line could be read", number=0, limit=1)
+        """The first line that grows into a subspace; lines that cross one where a line is crowded or gets stuck."""
+        failure, crossed = StageFailed("line", "no line could be read", number=0, limit=1), False
         for line in islice(promising_lines(view, rng), self.lines):
             if isinstance(line, StageFailed):
                 failure = line
                 continue
-            try:
-                directions = min(self.directions, view.dim - 1)
-                return line.view, grow_subspace(line, directions, rng)
-            except StageFailed as stuck:
-                if stuck.shows is Shows.BENT_CREASES:
-                    raise
-                failure = stuck
+            ways: list[Callable[[OnLine], KnownSubspace]] = [lambda line: self._grown(line, rng)]
+            if not crossed:
+                ways.insert(0 if line.crowded else 1, lambda line: cross_subspace(line, rng))
+            crossed = True
+            for way in ways:
+                try:
+                    return line.view, way(line)
+                except StageFailed as stuck:
+                    if stuck.shows is Shows.BENT_CREASES:
+                        raise
+                    failure = stuck
         raise failure
+
+    def _grown(self, line: OnLine, rng: np.random.Generator) -> KnownSubspace:
+        return grow_subspace(line, min(self.directions, line.view.dim - 1), rng)
 
     def _star(self, view: BoxView, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
         """The first star of lines that grows into a subspace."""
@@ -168,12 +176,10 @@ class FewDigits(Method):
         count = int(max(share * parameters / view.outputs, self.spent_share * spent))
         scales = _scales_of_inputs(view, count, many, rng)
         random = ask_anywhere(view, known.framed.frame, extension.directions, scales, rng)
-        fit = turned_fit(JointFit(known.framed.network, extension, known.points, random))
-        if many:
-            return polish_all(replace(fit, formed=False))
-        far = scales > 1
-        if far.any() and not far.all():
-            fit = replace(fit, anywhere=fit.anywhere.carried(fit.network, far))
+        answered = extension.without_answers() if many else extension
+        fit, far = turned_fit(JointFit(known.framed.network, answered, known.points, random)), scales > 1
+        if not many and far.any() and not far.all():
+            fit = replace(fit, anywhere=random.carried(fit.network, far))
         with one_blas_thread():
             return polish_all(fit)
 

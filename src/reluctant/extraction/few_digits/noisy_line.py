@@ -379,6 +379,11 @@ class OnLine:
     direction: FloatArray
     chi: float
 
+    @property
+    def crowded(self) -> bool:
+        """Whether two of its neurons often look like one."""
+        return self.network.widths[1] >= CROWDED_LINE
+
 
 def read_line(view: View, rng: np.random.Generator) -> OnLine:
     """Scan one random line. Cost: 50 to 100 rows a neuron."""
@@ -534,7 +539,7 @@ MOST_SPARE = 6
 
 
 def promising_lines(view: View, rng: np.random.Generator) -> Iterator[OnLine | StageFailed]:
-    """Lines without end, those with the most neurons first; a line that could not be read is a failure."""
+    """Lines without end, after the first those with the most neurons; a line that could not be read is a failure."""
     while True:
         before = view.oracle.queries
         first = _line_or_failure(view, rng)
@@ -542,16 +547,16 @@ def promising_lines(view: View, rng: np.random.Generator) -> Iterator[OnLine | S
             yield first
             continue
         spare = _spare_lines(first, view.oracle.queries - before)
+        yield first
         others = [_line_or_failure(view, rng) for _ in range(spare)]
-        lines = [first, *(line for line in others if isinstance(line, OnLine))]
+        lines = [line for line in others if isinstance(line, OnLine)]
         yield from sorted(lines, key=lambda line: -line.network.widths[1])
 
 
 def _spare_lines(first: OnLine, rows: int) -> int:
-    neurons = first.network.widths[1]
-    if neurons < CROWDED_LINE:
+    if not first.crowded:
         return 0
-    return int(min(MOST_SPARE, SPARE_SHARE * ROWS_A_WEIGHT * neurons * first.view.dim / rows))
+    return int(min(MOST_SPARE, SPARE_SHARE * ROWS_A_WEIGHT * first.network.widths[1] * first.view.dim / rows))
 
 
 def _line_or_failure(view: View, rng: np.random.Generator) -> OnLine | StageFailed:

@@ -23,6 +23,7 @@ from reluctant.numerics import DOUBLE, FloatArray
 
 HUBER = 5.0  # usual misfits, from which on a point counts less
 MOST_DEVIATIONS = 20.0  # deviations that a point counts at most, where neurons are judged
+FLAT_HINGE = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, it adds nothing
 COLUMN_RANK = 1e-11  # of a column of norm one: below, a neuron depends on the others
 
 
@@ -69,6 +70,11 @@ def fit_to_points(
     return _norm_in_weights(least_squares(start, lambda at: _linearised(at, points, huber), rules).state)
 
 
+def fit_hyperplanes(normals: FloatArray, offsets: FloatArray, points: Points) -> ReLUNetwork:
+    """The fit that starts from creases at these hyperplanes, unit normals (h, k) and offsets (h,)."""
+    return settled_fit(_with_best_outputs(normals, offsets, points), points)
+
+
 def settled_fit(network: ReLUNetwork, points: Points) -> ReLUNetwork:
     """The fit where a few points may not be explained, with patience."""
     patient, settled_gain, settled_damping = 12, 3e-3, 1e-8
@@ -111,11 +117,13 @@ def _step_equations(network: ReLUNetwork, points: Points) -> Callable[[float], F
     units = np.maximum(np.linalg.norm(with_ones, axis=0), DOUBLE.tiny)
     active = network.preactivations(points.y)[0] > 0
     jacobian = (active[:, :, None] * (with_ones / units)[:, None, :]).reshape(n, h * (k + 1))
-    q = np.linalg.qr(linear_columns(network, points)[0])[0]
-    jacobian -= q @ (q.T @ jacobian)
     residual = (points.f - network(points.y)) * points.weight[:, None]
     neurons = np.repeat(np.arange(h), k + 1)
-    normal = (jacobian.T @ jacobian) * (a.T @ a)[np.ix_(neurons, neurons)]
+    normal = _besides(jacobian, linear_columns(network, points)[0])
+    if len(a) > 1:
+        normal *= (a.T @ a)[np.ix_(neurons, neurons)]
+    else:
+        normal *= np.outer(a[0][neurons], a[0][neurons])
     gradient = ((jacobian.T @ residual) * a.T[neurons]).sum(axis=1)
     scale = 1 / np.sqrt(np.maximum(np.diag(normal), DOUBLE.tiny))
     normal *= scale[:, None] * scale
@@ -130,15 +138,27 @@ def _step_equations(network: ReLUNetwork, points: Points) -> Callable[[float], F
     return solve
 
 
+def _besides(jacobian: FloatArray, linear: FloatArray) -> FloatArray:
+    """Products of the columns of a Jacobian, each without its part along the linear columns."""
+    r = _triangle(np.asarray(np.linalg.qr(linear, mode="r")))
+    along = scipy.linalg.solve_triangular(r, linear.T @ jacobian, trans="T", check_finite=False)
+    return np.asarray(jacobian.T @ jacobian - along.T @ along)
+
+
+def _triangle(r: FloatArray) -> FloatArray:
+    """A triangular factor with no entry of its diagonal too small."""
+    diagonal = np.diag_indices_from(r)
+    r[diagonal] += np.where(np.abs(r[diagonal]) < COLUMN_RANK, COLUMN_RANK, 0)
+    return r
+
+
 def _with_best_outputs(w: FloatArray, b: FloatArray, points: Points) -> ReLUNetwork:
     """Output weights, constants and affine term for a given hidden layer."""
     linear, sizes = _linear_part(w, b, points)
     columns = linear.shape[1]
     # The triangle of columns and answers together holds both sides of the equations, and costs half as much as Q.
     both = np.asarray(np.linalg.qr(np.column_stack([linear, points.f * points.weight[:, None]]), mode="r"))
-    r, wanted = both[:columns, :columns], both[:columns, columns:]
-    diagonal = np.diag_indices_from(r)
-    r[diagonal] += np.where(np.abs(r[diagonal]) < COLUMN_RANK, COLUMN_RANK, 0)
+    r, wanted = _triangle(both[:columns, :columns]), both[:columns, columns:]
     found = scipy.linalg.solve_triangular(r, wanted, check_finite=False) / sizes[:, None]
     h = len(b)
     return ReLUNetwork([w, found[:h].T], [b, found[-1]], found[h:-1].T)
@@ -199,9 +219,7 @@ def _weak_neurons(network: ReLUNetwork, points: Points) -> IntArray:
     """Neurons whose loss the others make up for best, as far as linear outputs can."""
     worth_a_try, tries = 3000.0, 3  # squares lost before anything else is fitted anew: a neuron above is needed
     columns, sizes = linear_columns(network, points)
-    r = np.asarray(np.linalg.qr(columns)[1])
-    diagonal = np.diag_indices_from(r)
-    r[diagonal] += np.where(np.abs(r[diagonal]) < COLUMN_RANK, COLUMN_RANK, 0)
+    r = _triangle(np.asarray(np.linalg.qr(columns, mode="r")))
     inverse = scipy.linalg.solve_triangular(r, np.eye(len(r)), check_finite=False)
     h = network.widths[1]
     loss = (network.weights[1] ** 2).sum(axis=0) * sizes[:h] ** 2 / (inverse[:h] ** 2).sum(axis=1)
@@ -247,23 +265,44 @@ def _with_best_hinge(
     residual = (points.f - network(points.y)) * points.weight[:, None]
     normals, offsets = _creases_through(points, np.minimum(misfit(network, points), bound), rng)
     known = np.linalg.qr(linear_columns(network, points)[0])[0]
-    gains = _explained_squares(_new_columns(normals, offsets, points, known), residual, bound)
-    best = int(np.argmax(gains))
-    if not gains[best] > 0:
+    hinges = _HingeColumns.of(normals, offsets, points, known)
+    likely = hinges.likely(np.clip(residual, -bound, bound))
+    gains = _explained_squares(hinges.besides(likely), residual, bound)
+    if not gains.max() > 0:
         return None
+    best = likely[int(np.argmax(gains))]
     (w, a), (b, c) = network.weights, network.biases
     weights = [np.vstack([w, normals[best]]), np.column_stack([a, np.zeros(len(a))])]
     return ReLUNetwork(weights, [np.append(b, offsets[best]), c], network.skip)
 
 
-def _new_columns(normals: FloatArray, offsets: FloatArray, points: Points, known: FloatArray) -> FloatArray:
-    """What hinges (n, candidates) have besides the known columns, of norm one; zero where that is nothing."""
-    flat_hinge = 1e-3  # of a hinge of norm one: where the fit itself explains all but this, it adds nothing
-    hinges = np.maximum(points.y @ normals.T + offsets, 0) * points.weight[:, None]
-    hinges /= np.maximum(np.linalg.norm(hinges, axis=0), DOUBLE.tiny)
-    hinges -= known @ (known.T @ hinges)
-    left = np.linalg.norm(hinges, axis=0)
-    return np.asarray(np.where(left > flat_hinge, hinges / np.maximum(left, flat_hinge), 0))
+@dataclass(frozen=True)
+class _HingeColumns:
+    """Hinges (n, candidates) of norm one, known orthonormal columns (n, k), the hinges' parts along these (k, …)."""
+
+    hinges: FloatArray
+    known: FloatArray
+    along: FloatArray
+
+    @classmethod
+    def of(cls, normals: FloatArray, offsets: FloatArray, points: Points, known: FloatArray) -> _HingeColumns:
+        hinges = np.maximum(points.y @ normals.T + offsets, 0) * points.weight[:, None]
+        hinges /= np.maximum(np.linalg.norm(hinges, axis=0), DOUBLE.tiny)
+        return cls(hinges, known, known.T @ hinges)
+
+    def likely(self, residual: FloatArray) -> IntArray:
+        """Those that explain the most of these residuals (n, m)."""
+        most = 60
+        left = np.sqrt(np.maximum(1 - (self.along**2).sum(axis=0), 0))
+        amounts = self.hinges.T @ residual - self.along.T @ (self.known.T @ residual)
+        explained = np.where(left > FLAT_HINGE, (amounts**2).sum(axis=1) / np.maximum(left, FLAT_HINGE) ** 2, 0)
+        return np.argsort(-explained)[:most]
+
+    def besides(self, which: IntArray) -> FloatArray:
+        """What these hinges have besides the known columns, of norm one; zero where that is nothing."""
+        rest = self.hinges[:, which] - self.known @ self.along[:, which]
+        left = np.linalg.norm(rest, axis=0)
+        return np.asarray(np.where(left > FLAT_HINGE, rest / np.maximum(left, FLAT_HINGE), 0))
 
 
 def _explained_squares(columns: FloatArray, residual: FloatArray, bound: float) -> FloatArray:

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.extraction.depth_three.first_layer import FirstLayer
-from reluctant.extraction.from_labels.bend_matches import Creases, creases_of
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints, row_norms
 from reluctant.extraction.from_labels.flat import Flat
-from reluctant.extraction.from_labels.walks import Bends, Facets, Walks
+from reluctant.extraction.from_labels.walks import Bends, Creases, Facets, Walks, creases_of
 from reluctant.extraction.method import StageFailed
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time

@@ -22,7 +22,7 @@ from reluctant.errors import InvalidInput
 from reluctant.extraction.depth_three.method import compose, first_layer_alone, peel
 from reluctant.extraction.from_labels.bent_model import BentModel
 from reluctant.extraction.from_labels.class_model import ClassModel
-from reluctant.extraction.from_labels.class_outputs import class_model
+from reluctant.extraction.from_labels.class_search import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints

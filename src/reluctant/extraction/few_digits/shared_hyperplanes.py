@@ -1,0 +1,218 @@
+"""Hyperplanes that lines of a small frame share: first layers of one or two hidden layers.
+
+All lines lie in one affine subspace of four dimensions. Beside each kink a gradient in these directions is measured;
+its jump is a multiple of the hyperplane's normal. Kinks of one neuron of the first layer agree in normal and offset
+on all lines, and the hyperplane is a kink wherever a line crosses it. Those of a second layer bend on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients
+from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
+from reluctant.geometry import Frame
+from reluctant.geometry.lines import BoolArray
+from reluctant.numerics import FloatArray
+
+SMALL_FRAME = 4  # dimensions: enough against chance matches of normals, and few rows a piece
+LINE_SAMPLES, MOST_SAMPLES = 160, 1500
+FEWEST_LINES, MOST_LINES = 5, 16
+NORMAL_ERROR = 0.02  # from here on normals match by chance
+HITS_A_MISS = 2.0  # crossings that are kinks, for each that is not
+GRADIENT_STEP = 0.35  # of a piece
+
+
+@dataclass(frozen=True)
+class CrossedLine:
+    """A line origin + t · size · direction of the small frame, and its reading."""
+
+    origin: FloatArray
+    direction: FloatArray
+    size: float
+    reading: LineReading
+
+    def at(self, t: FloatArray) -> FloatArray:
+        """Coordinates (n, k) in the small frame."""
+        return self.origin + np.atleast_1d(t)[:, None] * self.size * self.direction
+
+
+@dataclass(frozen=True)
+class NormalKink:
+    """A kink with unit normal n ± error at the point y ± sd; middles (2,) and lengths (2,) of the runs beside it."""
+
+    line: int
+    normal: FloatArray
+    error: float
+    y: FloatArray
+    sd: float
+    middles: FloatArray
+    lengths: FloatArray
+
+
+def _matches(kinks: list[NormalKink]) -> BoolArray:
+    """Whether two kinks (n, n) can lie on one hyperplane."""
+    normals, points = np.array([kink.normal for kink in kinks]), np.array([kink.y for kink in kinks])
+    errors, sds = np.array([kink.error for kink in kinks]), np.array([kink.sd for kink in kinks])
+    turned = 2 - 2 * np.abs(normals @ normals.T)  # squares of the distance of normals, of either sign
+    close = np.sqrt(np.maximum(turned, 0)) < 5 * (errors[:, None] + errors) + 1e-6
+    i, j = np.nonzero(close)
+    apart = points[j] - points[i]
+    away = np.linalg.norm(apart, axis=1)
+    for one in (i, j):
+        off = np.abs((normals[one] * apart).sum(axis=1))
+        close[i, j] &= off < 6 * (errors[one] * away + sds[i] + sds[j])
+    return np.asarray(close)
+
+
+@dataclass(frozen=True)
+class Hyperplane:
+    """normal · y + offset = 0 in the small frame; crossings of lines that are kinks, and that are not."""
+
+    normal: FloatArray
+    offset: float
+    error: float
+    kinks: list[NormalKink]
+    hits: int
+    misses: int
+
+    @property
+    def share(self) -> float:
+        """Part of its crossings that are kinks."""
+        return self.hits / (self.hits + self.misses + 0.5)
+
+
+class SmallFrame:
+    """Lines in a frame of few dimensions, their kinks with normals, and the hyperplanes that these share.
+
+    neurons: about as many creases as a line is known to have; lines of many begin with more samples. off_centre: how
+    far the frame passes the origin, in sizes of an input; biases of zero make all hyperplanes meet there.
+    """
+
+    def __init__(self, asked: Asked, neurons: int = 0, off_centre: float = 0.3) -> None:
+        samples_a_neuron, most_a_neuron = 3, 24
+        self.samples = max(LINE_SAMPLES, samples_a_neuron * neurons)
+        self.most_samples = max(MOST_SAMPLES, most_a_neuron * neurons)
+        rng, d = asked.rng, asked.view.dim
+        k = min(SMALL_FRAME, d)
+        basis = np.linalg.qr(rng.standard_normal((d, k)))[0].T
+        self.asked, self.frame = asked, Frame(off_centre * rng.standard_normal(d) if d > k else np.zeros(d), basis)
+        self.lines: list[CrossedLine] = []
+        self.kinks: list[NormalKink] = []
+        self.kinks_read = 0
+
+    def find(self, least_share: float = 0.0) -> list[Hyperplane]:
+        """Read lines until two more add no hyperplane and nearly each has three kinks. Cost: 15 to 25 rows a kink.
+
+        least_share: hyperplanes for each kink of a line, below which few lines are enough.
+        """
+        enough_kinks, still_enough, rare_share = 3, 2, 0.02
+        found: list[Hyperplane] = []
+        still = 0
+        with self.asked.view.oracle.stage("first layer"):
+            for lines in range(1, MOST_LINES + 1):
+                self.read_line()
+                if lines < FEWEST_LINES:
+                    continue
+                before, found = len(found), self.hyperplanes()
+                still = still + 1 if len(found) == before else 0
+                if len(found) < least_share * self.kinks_a_line:
+                    break
+                rare = sum(len(plane.kinks) < enough_kinks for plane in found)
+                if still >= still_enough and rare <= rare_share * len(found):
+                    break
+        return found
+
+    @property
+    def kinks_a_line(self) -> float:
+        """Kinks that a line shows, in the mean."""
+        return self.kinks_read / max(len(self.lines), 1)
+
+    def read_line(self) -> None:
+        """One more random line, with the normals of its kinks."""
+        rng, size = self.asked.rng, self.asked.view.size
+        k = len(self.frame.basis)
+        direction = rng.standard_normal(k)
+        direction /= np.linalg.norm(direction)
+        origin = 0.7 * size * rng.standard_normal(k) / np.sqrt(k)
+        origin -= (origin @ direction) * direction
+        angles = np.linspace(-1.5, 1.5, self.samples)
+
+        def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return self.asked.ask(self.frame.points(origin + t[:, None] * size * direction))
+
+        line = CrossedLine(origin, direction, size, read_incomplete_line(ask, np.tan(angles), most=self.most_samples))
+        self.lines.append(line)
+        self.kinks_read += len(line.reading.kinks)
+        self.kinks += self._normals(line, len(self.lines) - 1)
+
+    def _normals(self, line: CrossedLine, number: int) -> list[NormalKink]:
+        reading, found = line.reading, []
+        if not reading.kinks:
+            return []
+        beside, middles, lengths = reading.around(reading.kinks)
+        points, steps = self.frame.points(line.at(middles)), GRADIENT_STEP * lengths * line.size
+        slopes, sds = central_gradients(self.asked.ask, points, self.frame.basis, steps[:, None])
+        place = {run: i for i, run in enumerate(beside)}
+        for kink in reading.kinks:
+            pair = [place[kink.left], place[kink.right]]
+            sd = float(np.linalg.norm(sds[pair]))
+            normal, amount, left = rank_one((slopes[pair[1]] - slopes[pair[0]]).T)
+            size = float(np.linalg.norm(amount))
+            if not sd < NORMAL_ERROR * size or left > 6 * sd:
+                continue
+            y = line.at(np.array([kink.t]))[0]
+            found.append(NormalKink(number, normal, sd / size, y, kink.sd * line.size, middles[pair], lengths[pair]))
+        return found
+
+    def hyperplanes(self) -> list[Hyperplane]:
+        """Groups of kinks that agree, the best known first, and that lines confirm."""
+        kinks, found = sorted(self.kinks, key=lambda kink: kink.error), []
+        if not kinks:
+            return []
+        matches, lines = _matches(kinks), np.array([kink.line for kink in kinks])
+        free = np.ones(len(kinks), dtype=bool)
+        for i in range(len(kinks)):
+            others = np.flatnonzero(matches[i] & free & (lines != lines[i]))
+            if not free[i] or not len(others):
+                continue
+            group = [i, *others[np.sort(np.unique(lines[others], return_index=True)[1])]]
+            plane = self._joined([kinks[j] for j in group])
+            if plane.hits >= max(3, HITS_A_MISS * plane.misses):
+                free[group] = False
+                found.append(plane)
+        return found
+
+    def _joined(self, kinks: list[NormalKink]) -> Hyperplane:
+        """The weighted mean of the normals, and through all positions."""
+        errors = np.array([kink.error for kink in kinks])
+        weights = errors**-2.0
+        normals = np.array([kink.normal * np.sign(kink.normal @ kinks[0].normal) for kink in kinks])
+        mean = (weights[:, None] * normals).sum(axis=0) / weights.sum()
+        mean, error, k = mean / np.linalg.norm(mean), float(weights.sum() ** -0.5), len(mean)
+        points, sds = np.array([kink.y for kink in kinks]), np.array([max(kink.sd, 1e-9) for kink in kinks])
+        equations = np.concatenate(
+            [
+                np.column_stack([points, np.ones(len(points))]) / sds[:, None],
+                np.column_stack([np.eye(k), np.zeros(k)]) / error,
+            ]
+        )
+        solution = np.linalg.lstsq(equations, np.concatenate([np.zeros(len(points)), mean / error]), rcond=None)[0]
+        solution = solution / np.linalg.norm(solution[:k])
+        hits, misses = self._crossings(solution[:k], float(solution[k]), error)
+        return Hyperplane(solution[:k], float(solution[k]), error, kinks, hits, misses)
+
+    def _crossings(self, normal: FloatArray, offset: float, error: float) -> tuple[int, int]:
+        """How many of the lines have a kink where they cross the hyperplane, and how many none."""
+        hits = misses = 0
+        for line in self.lines:
+            slope, samples = float(normal @ line.direction) * line.size, line.reading.samples.t
+            t = -(float(normal @ line.origin) + offset) / slope if slope else np.inf
+            if not samples[0] < t < samples[-1]:
+                continue
+            away = float(np.linalg.norm(line.at(np.array([t]))))
+            shown = line.reading.shows(t, 6 * error * away / abs(slope) + 1e-5 * (1 + abs(t)))
+            hits, misses = hits + (shown is True), misses + (shown is False)
+        return hits, misses
