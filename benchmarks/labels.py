@@ -8,9 +8,10 @@
     LABELS_SECONDS=300 python -m benchmarks labels               CPU seconds that a run may take
 
 The floor is P·log2(1/error): P numbers up to scales, the median error of the neurons' directions. `wrong` counts
-networks that passed verification and whose boundary is off by more than they say. `equal` is the least share of equal
-labels at 100,000 random inputs. Labels count everything that was
-asked, verification included; r/request is the mean of rows asked together. Seeds that nothing was tuned on.
+networks that passed verification and whose boundary is off by more than they say, or that have another label at one
+input in a thousand. `equal` is the least share of equal labels at 100,000 random inputs of each of two scales, 1 and 3.
+Labels count everything that was asked, verification included; r/request is the mean of rows asked together. Seeds that
+nothing was tuned on.
 
 Of two hidden layers the line also says how often the first layer was right, with the labels and CPU s of all runs.
 
@@ -42,6 +43,7 @@ FIRST_SEED = int(os.environ.get("LABELS_FIRST_SEED", "910000"))
 SEEDS = 10
 TWO_LAYERS = ("20-10-5-1", "64-16-8-1")
 FIRST_LAYER = 1e-8  # error of a direction within which the first of two hidden layers counts as recovered
+EQUAL = 0.999  # share of labels below which a network is another one
 SINGLE = "-f32"  # rows whose target computes in float32
 TRAINED = Path(__file__).parent / "results" / "trained-labels.npz"
 
@@ -66,7 +68,7 @@ class Run:
 
     @property
     def wrong(self) -> bool:
-        return self.outcome == "recovered" and not self.off <= self.claimed
+        return self.outcome == "recovered" and not (self.off <= self.claimed and self.equal > EQUAL)
 
 
 def main() -> None:
@@ -242,9 +244,9 @@ def boundary_distance(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> float
 
 
 def equal_labels(found: ReLUNetwork, true: ReLUNetwork, seed: int) -> float:
-    """Share of 100,000 random inputs that have the same label."""
+    """The least share of 100,000 random inputs of each scale that have the same label."""
     x = np.random.default_rng(seed).standard_normal((100_000, true.dim))
-    return float((class_of(found, x) == class_of(true, x)).mean())
+    return min(float((class_of(found, s * x) == class_of(true, s * x)).mean()) for s in (1.0, 3.0))
 
 
 def show(name: str, runs: list[Run]) -> None:

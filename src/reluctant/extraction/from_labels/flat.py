@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BoundaryPoints, row_norms
+from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BoundaryPoints, Draw, row_norms
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
 from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask, LabelLines, label_crossings
 from reluctant.geometry.lines import BoolArray
@@ -28,6 +28,7 @@ class Flat:
     """The points origin + y·basis, as far as they lie in the domain.
 
     typical: norm of a typical input, seen from the origin. finest: distance at which crossings are located best.
+    inputs: draws random inputs (n, d) of the whole space, where these are not Gaussian.
     Points outside the domain are not asked: they have no label, and no crossing is looked for from there.
     """
 
@@ -38,6 +39,7 @@ class Flat:
     finest: float
     rng: np.random.Generator
     domain: Domain = field(default_factory=Domain)
+    inputs: Draw | None = None
 
     @property
     def dim(self) -> int:
@@ -86,11 +88,19 @@ class Flat:
         rows = self.rows(y)
         return self.domain.inside(rows - room) & self.domain.inside(rows + room)
 
+    def room(self, y: FloatArray, directions: FloatArray) -> FloatArray:
+        """How far (n,) points (n, r) may go along directions (n, r) inside the domain."""
+        if self.domain.is_space:
+            return np.full(len(y), np.inf)
+        return self.domain.room(self.rows(y), self.along(directions))
+
     def draw(self, n: int) -> FloatArray:
         """Random points (n, r) whose inputs are as large as typical ones, or three times as large.
 
         Points outside the domain are moved towards the origin, until they lie inside.
         """
+        if self.basis is None and self.inputs is not None:
+            return self.inputs(n)
         # In a flat projected weights are smaller by √(r/d), so creases lie farther out by as much.
         sizes = self.typical / np.sqrt(self.dim) * self.rng.choice(SCALES, (n, 1))
         centre = self.origin if self.basis is None else np.zeros(self.dim)

@@ -39,6 +39,13 @@ PROBES = 16  # facets of the whole space whose normals the layer must explain
 MOST = 0.97  # of the facets beside bends that it must explain; a few may be measured badly
 
 
+class OneHiddenLayer(StageFailed):
+    """Nearly all bends lie on straight creases: there is no layer above the first."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__("creases", "one hidden layer", number=share, limit=ALL_STRAIGHT)
+
+
 @dataclass
 class LayerSearch:
     """The search for a first layer: facets and bends of the whole space, found in one flat after the other."""
@@ -142,9 +149,9 @@ class LayerFlat:
             straight = np.flatnonzero((creases.bends >= FEWEST) & (self.cut_facets(creases) <= FEW_CUT * creases.bends))
             idle, width = (0, len(straight)) if len(straight) > width else (idle + 1, width)
             rounds -= 1
-            share = float(np.isin(owners, straight).mean())
+            share = np.isin(owners, straight).sum() / max(len(owners), 1)
             if share > ALL_STRAIGHT and len(owners) > ENOUGH:
-                raise StageFailed("creases", "one hidden layer", number=share, limit=ALL_STRAIGHT)
+                raise OneHiddenLayer(share)
         new = [crease for crease in straight if not self.known(creases, crease)]
         chosen = np.concatenate([np.empty(0, dtype=int), *(self.best_bends(owners == crease) for crease in new)])
         wanted = np.unique(self.walks.bends.sides[chosen])

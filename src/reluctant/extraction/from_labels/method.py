@@ -19,14 +19,15 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
+from reluctant.extraction.depth_three.first_layer import FirstLayer
 from reluctant.extraction.depth_three.method import compose, first_layer_alone, peel
-from reluctant.extraction.from_labels.bent_model import BentModel
+from reluctant.extraction.from_labels.bent_model import BentModel, Draw
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_search import class_model
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
-from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch
+from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch, OneHiddenLayer
 from reluctant.extraction.from_labels.missed_creases import Peeling, averaged, first_facet, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
@@ -42,7 +43,9 @@ from reluctant.results import Outcome
 from reluctant.verification.label_check import LabelVerification, check_labels
 
 TWO = 2  # labels
-FLATS = 2  # in which one hidden layer is looked for before several are
+TOPS = 20  # networks above a first layer that are looked for, each in another flat
+DEEP_CHECK = (800, 4096)  # boundary points, inputs: a neuron of a deeper layer bends a small share of the boundary
+FLATS = 2  # in which one hidden layer is looked for
 FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
@@ -76,35 +79,48 @@ class FromLabels(Method):
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
     ) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
-        labels = only_labels(oracle)
         with one_blas_thread():
-            seen, failed = look(labels, self.classes, rng), 0
-            while True:
-                space = seen.space(labels, max(2.0**-self.bits, seen.resolution), rng)
-                deeper = self.hidden_layers > 1 and seen.may_be_deeper(labels)
-                try:
-                    found = self.checked(labels, self.network(labels, space, seen, keep), seen, rng)
-                    if not deeper or (found.verification is not None and found.verification.ok):
-                        return found
-                except NewLabel as new:  # again, through inputs of it
-                    seen = seen.with_inputs(new.rows, new.labels, self.classes)
-                    continue
-                except StageFailed as failure:
-                    try:
-                        seen = self.flickering(labels, seen, failure, rng)
-                        continue
-                    except StageFailed:
-                        if failure.outcome is not None or not deeper:
-                            raise
-                failed += 1
-                if failed == FLATS:  # another flat may show what one does not
-                    return self.deeper(labels, space, seen, noise, rng, keep)
+            return self.search(only_labels(oracle), noise, rng, keep)
 
-    def checked(self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator) -> Candidate:
-        """The network with its verification by labels."""
+    def search(
+        self, labels: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None],
+        inputs: Draw | None = None,
+    ) -> Candidate:  # fmt: skip
+        """The network of a target that answers labels alone; `inputs` draws typical rows that are not Gaussian."""
+        seen, failed = look(labels, self.classes, rng), 0
+        while True:
+            space = replace(seen.space(labels, max(2.0**-self.bits, seen.resolution), rng), inputs=inputs)
+            deeper = self.hidden_layers > 1 and seen.may_be_deeper(labels)
+            try:
+                found = self.checked(labels, self.network(labels, space, seen, keep), seen, rng)
+                if not deeper or (found.verification is not None and found.verification.ok):
+                    return found
+            except NewLabel as new:  # again, through inputs of it
+                seen = seen.with_inputs(new.rows, new.labels, self.classes)
+                continue
+            except StageFailed as failure:
+                try:
+                    seen = self.flickering(labels, seen, failure, rng)
+                    continue
+                except StageFailed:
+                    if failure.outcome is not None or not deeper:
+                        raise
+            failed += 1
+            try:
+                return self.deeper(labels, space, seen, noise, rng, keep)
+            except OneHiddenLayer:  # another flat may show what one does not
+                if failed == FLATS:
+                    raise
+
+    def checked(
+        self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator,
+        points: int = 32, inputs: int = 256,
+    ) -> Candidate:  # fmt: skip
+        """The network with its verification by labels, at so many boundary points and inputs of each of two scales."""
         check = check_labels(
             labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
             tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
+            points=points, inputs=inputs,
         )  # fmt: skip
         return Candidate(network, limits=LIMITS, verification=check)
 
@@ -118,22 +134,22 @@ class FromLabels(Method):
         known = first_layer_alone(layer, 1)
         keep(known)
         diagnosis = Diagnosis("first-layer-from-labels", {"neurons": len(layer)}, (TRAIN,))
-        above = replace(self, hidden_layers=self.hidden_layers - 1)
-        try:
-            top = above.run(peel(labels, layer), noise, rng, lambda part: None)
-        except StageFailed as failure:
-            raise StageFailed(
-                failure.stage, f"above the first layer: {failure.reason}", number=failure.number, limit=failure.limit,
-                partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
-            ) from failure  # fmt: skip
-        found = self.checked(labels, compose(layer, top.network), seen, rng)
-        check = found.verification
-        if isinstance(check, LabelVerification) and not check.ok:
-            raise StageFailed(
-                "verify", "above the first layer: labels beside the boundary are wrong", number=check.wrong, limit=0,
-                partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
-            )  # fmt: skip
-        return found
+        above, peeled = replace(self, hidden_layers=self.hidden_layers - 1), peel(labels, layer)
+        last = StageFailed("top", "no network above the first layer", number=0, limit=1)
+        for _ in range(TOPS):  # another flat may show what one does not
+            try:
+                top = above.search(peeled, noise, rng, lambda part: None, hidden_inputs(layer, seen, rng))
+                found = self.checked(labels, compose(layer, top.network), seen, rng, *DEEP_CHECK)
+                check = found.verification
+                if not isinstance(check, LabelVerification) or check.ok:
+                    return found
+                last = StageFailed("verify", "labels beside the boundary are wrong", number=check.wrong, limit=0)
+            except StageFailed as failure:
+                last = failure
+        raise StageFailed(
+            last.stage, f"above the first layer: {last.reason}", number=last.number, limit=last.limit,
+            partial=known, outcome=Outcome.PARTIAL, diagnosis=diagnosis,
+        ) from last  # fmt: skip
 
     def flickering(
         self, labels: Counting, seen: FirstLabels, failure: StageFailed, rng: np.random.Generator
@@ -355,6 +371,18 @@ class FirstLabels:
         origin = (np.mean(chosen, axis=0) + self.centre) / TWO  # nearer to the middle of all inputs
         basis = np.linalg.qr(np.column_stack([*(point - origin for point in chosen), random]))[0][:, :dim].T
         return replace(space, origin=origin, basis=basis)
+
+
+def hidden_inputs(layer: FirstLayer, seen: FirstLabels, rng: np.random.Generator) -> Draw:
+    """Draws hidden values (n, k) of random inputs of two scales, with room for steps where they are 0."""
+    room, scales = 0.02, (1.0, 3.0)
+
+    def draw(n: int) -> FloatArray:
+        rows = seen.draw(n, rng) * rng.choice(scales, (n, 1))
+        hidden = np.maximum(rows @ layer.weights.T + layer.biases, 0.0)
+        return np.asarray(hidden + room * seen.scale * np.abs(rng.standard_normal(hidden.shape)))
+
+    return draw
 
 
 def typical_inputs(domain: Domain, rng: np.random.Generator, n: int, dim: int, scale: float) -> FloatArray:

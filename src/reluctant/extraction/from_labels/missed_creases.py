@@ -207,7 +207,7 @@ class Peeling:
 
     def tested(self, model: BentModel) -> tuple[BoundaryPoints, BoolArray]:
         """Points of the model's boundary, and whether they hold; more of them, and beside creases, if the first do."""
-        first, more, beside = 24, 40, 5
+        first, more, beside = 24, 2000 if self.flat.inputs else 40, 5
         points = self.clear_points(model, model.boundary_points(self.flat.draw, 2 * first))[:first]
         held = self.flat.holds(points, self.offsets(model, points.points))
         if held.all():
@@ -217,8 +217,9 @@ class Peeling:
         return points, held
 
     def clear_points(self, model: BentModel, points: BoundaryPoints) -> BoundaryPoints:
-        """Those points that do not lie on a crease, where the boundary has no normal."""
-        return points[model.room(points.points) > CLEAR * self.size]
+        """Those points inside the domain that do not lie on a crease, where the boundary has no normal."""
+        clear = model.room(points.points) > CLEAR * self.size
+        return points[clear & self.flat.inside(points.points, self.offset * self.size)]
 
     def offsets(self, model: BentModel, y: FloatArray) -> FloatArray:
         """Distances (n,) within which the model must be right: the offset, or what its own numbers leave open."""
@@ -332,7 +333,7 @@ class Peeling:
         width = row_norms(way)
         way = way / width[:, None]
         creases = model.first_creases(brackets.before, way).min(axis=1, initial=np.inf)
-        reach = np.minimum(first_reach * self.size, creases / 2)
+        reach = np.minimum(first_reach * self.size, np.minimum(creases, self.flat.room(brackets.before, way)) / 2)
         found, open_ = NewFacets.none(model.dim), np.arange(len(brackets))
         for _ in range(tries):
             open_ = open_[reach[open_] > 4 * width[open_]]
@@ -414,7 +415,8 @@ class Peeling:
         fresh = np.zeros(directions, dtype=bool)
         fresh[np.unique(met[nearest], return_index=True)[1]] = True
         nearest = np.concatenate([nearest[fresh], nearest[~fresh]])
-        nearest = nearest[first[nearest] < farthest * self.size][:tried]
+        within = np.minimum(farthest * self.size, self.flat.room(np.broadcast_to(facets.crease[i], along.shape), along))
+        nearest = nearest[first[nearest] < within[nearest]][:tried]
         return along[nearest], first[nearest], second[nearest]
 
     def with_two(self, model: BentModel, facets: NewFacets) -> tuple[BentModel, NewFacets]:
@@ -496,6 +498,7 @@ class Peeling:
             y, arrived = grown.projected(y, self.flat.finest)
             behind = (y @ terms.slopes[i] + terms.levels[i]) * (terms.behind[i] @ terms.slopes[i] + terms.levels[i]) > 0
             clear = (grown.room(y) > CLEAR * self.size) & (row_norms(y) < farthest)
+            clear &= self.flat.inside(y, self.offset * self.size)
             y = y[arrived & behind & clear][: tested * (r + 1)]
             some += grown.across(y)
             owner += [i] * len(y)
