@@ -1,4 +1,4 @@
-"""`FromLabels`: a network with one hidden layer from labels alone.
+"""`FromLabels`: a network with one hidden layer, or two, from labels alone.
 
 First look, then a model of the boundary in a flat of a few dimensions. Of two labels: one facet, and neuron after
 neuron peeled from it. Of more: walks over many facets, and neurons from their bends. Then all other directions by
