@@ -22,7 +22,8 @@ from urllib.parse import urlsplit
 
 from reluctant._optional import require
 from reluctant._version import __version__
-from reluctant.errors import UnusableEngine, words
+from reluctant._words import words
+from reluctant.errors import UnusableEngine
 
 Engine: TypeAlias = Any  # "dask://host:port", an address as a scheduler prints it, or a distributed.Client
 

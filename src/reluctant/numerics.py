@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant._optional import require
-from reluctant.errors import InvalidInput, words
+from reluctant._words import words
+from reluctant.errors import InvalidInput
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"

@@ -14,7 +14,7 @@ from reluctant.testing import planted
 
 SETTINGS = (rl.DepthTwo, rl.DepthThree, rl.AnyDepth, rl.FewDigits, Bounded, LayerLimits, Completion)
 NUMBERS: list[tuple[Any, str]] = [
-    (kind, field.name) for kind in SETTINGS for field in fields(kind) if isinstance(field.default, int | float)
+    (kind, field.name) for kind in SETTINGS for field in fields(kind) if type(field.default) in (int, float)
 ]
 
 

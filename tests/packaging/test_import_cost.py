@@ -45,7 +45,14 @@ with contextlib.redirect_stdout(io.StringIO()):
     assert run([{argument!r}]) == 0
 print(json.dumps([0, sorted(sys.modules)]))
 """
-OF_THE_COMMAND_LINE = {"reluctant", "reluctant._version", "reluctant.cli", "reluctant.cli.app", "reluctant.errors"}
+OF_THE_COMMAND_LINE = {
+    "reluctant",
+    "reluctant._version",
+    "reluctant.cli",
+    "reluctant.cli.app",
+    "reluctant._words",
+    "reluctant.errors",
+}
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])

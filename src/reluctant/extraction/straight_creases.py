@@ -244,10 +244,11 @@ def look_for_layers(oracle: Counting, noise: DistanceNoise, rng: np.random.Gener
     """
     followed_first = 12  # creases followed at first
     more_lines = 3  # scanned if a line has none, or few that lie apart
+    curved = 100  # unresolved stretches: other lines would have as many
     with oracle.stage("layers"):
         kinds = _follow_some(oracle, noise, rng, followed_first)
         for _ in range(more_lines):
-            if kinds.creases and not kinds.hopeless:
+            if (kinds.creases and not kinds.hopeless) or kinds.unresolved > curved:
                 break
             kinds = _follow_some(oracle, noise, rng, followed_first)
         return (

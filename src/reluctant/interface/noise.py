@@ -17,7 +17,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.errors import LinkMismatch, words
+from reluctant._words import words
+from reluctant.errors import LinkMismatch
 from reluctant.messages.diagnosis import rounded_to
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
 from reluctant.oracles.base import Kind, Oracle, as_answers, check_rows

@@ -18,17 +18,9 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluctant._words import Placeholder, Words, words
 from reluctant.domains import Domain
-from reluctant.errors import (
-    InvalidAnswer,
-    InvalidInput,
-    InvalidRows,
-    NonFiniteAnswer,
-    OutsideDomain,
-    Placeholder,
-    Words,
-    words,
-)
+from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
 from reluctant.numerics import FLOAT_BYTES, HOST, Array, Arrays, FloatArray, all_finite, joined
 
 

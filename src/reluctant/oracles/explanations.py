@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.errors import InvalidAnswer, words
+from reluctant._words import words
+from reluctant.errors import InvalidAnswer
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
 

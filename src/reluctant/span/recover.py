@@ -17,8 +17,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluctant._words import words
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, NonFiniteAnswer, words
+from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted
 from reluctant.interface.kinds import Shape
