@@ -16,7 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 from reluctant._notebook import html_table
 from reluctant._words import Words
 from reluctant.errors import BudgetExhausted, LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError, TimeExhausted
-from reluctant.messages.catalogue import ROWS_OF_USE, of_outcome
+from reluctant.messages.catalogue import GIVE_INPUTS, ROWS_OF_USE, of_outcome
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -303,6 +303,11 @@ def out_of_time(seconds: float, verb: str) -> Diagnosis:
     return Diagnosis("out-of-time", {"seconds": seconds}, more)
 
 
+SATURATES_INSIDE = Diagnosis(
+    "saturates-inside", remedies=(Remedy("narrower-domain", "open", {"domain": None}), GIVE_INPUTS)
+)
+
+
 @dataclass
 class Run(Generic[Part]):
     """One call of a verb on an opened target.
@@ -363,6 +368,8 @@ class Run(Generic[Part]):
             if isinstance(error, TimeExhausted):
                 self.evidence["reason"] = out_of_time(error.seconds, self.verb)
             outcome = outcome_of(error, self.oracle.facts, non_finite=self.non_finite, saturated=self.saturated)
+            if outcome is Outcome.OUT_OF_REACH and self.oracle.facts.domain.is_box:
+                self.evidence["reason"] = SATURATES_INSIDE
         return cut_short(outcome)
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None, more: Mapping[str, Any] | None = None) -> Result:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.messages import Diagnosis
 from reluctant.testing import planted
 from reluctant.testing.families import narrow_ridge
 
@@ -61,6 +63,19 @@ def test_a_deeper_target_is_refused_and_its_part_is_kept(folder, command):
     assert ended.status == 1
     assert not (folder / "copy.onnx").exists()
     assert "attempt failed" in ended.err
+
+
+def test_bounds_in_which_a_classifier_saturates_are_refused_with_narrower_ones_to_try(folder, command):
+    rng = np.random.default_rng(0)
+    layers = [(rng.normal(size=(8, 6)), rng.normal(size=8)), (rng.normal(size=(1, 8)), np.zeros(1))]
+    rl.ReLUNetwork(*zip(*layers, strict=True), link="sigmoid").save(folder / "classifier.onnx")
+    np.save(folder / "box.npy", np.array([np.full(6, -2.0), np.linspace(2.0, 12.0, 6)]))
+    ended = command("extract", folder / "classifier.onnx", "--link", "sigmoid", "--domain", folder / "box.npy")
+    assert ended.status == 1
+    assert ended.out.startswith(str(Diagnosis("saturates-inside")).split(".")[0])
+    assert "Give narrower bounds" in ended.out
+    assert "far from the origin" not in ended.out
+    assert "One hidden layer" not in ended.out  # what is not verified has no such line
 
 
 def test_a_budget_that_ends_says_so(target, command):

@@ -383,6 +383,9 @@ RUNS: Mapping[str, Entry] = {
         "{largest:.3g}).",
         example={"failed": 10.0, "largest": 5.0},
     ),
+    "saturates-inside": Entry(
+        "Inside the bounds given, some answers are certain: a link reads no values from those.",
+    ),
     "saturates-in-space": Entry(
         "`learn` looks everywhere, and far out answers saturate: no values can be read from them there.",
     ),
@@ -907,6 +910,7 @@ PURPOSES: Mapping[str, str] = {
     "rows-of-use": "Rows of the kind the target is for say where it is used: {call}.",
     "more-digits": "Open the model in float64: {call}.",
     "give-domain": "Give the range of inputs that the target expects: {call}.",
+    "narrower-domain": "Give narrower bounds, such as one deviation to each side of the inputs' middle: {call}.",
     "give-inputs": "Or give rows of the kind it is for, so that it is asked where they are, in their units: {call}.",
     "divide-by-input": "Divide by the inputs: {call}.",
     "fewer-rows": "If it takes only so many rows at once, say so: {call}.",

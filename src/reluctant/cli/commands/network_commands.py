@@ -72,13 +72,18 @@ def extract(
     return 0 if found.ok else 1
 
 
+def _layers(network: ReLUNetwork) -> str:
+    hidden = [str(width) for width in network.widths[1:-1]]
+    layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
+    neurons = "neuron" if hidden == ["1"] else "neurons"
+    return f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."
+
+
 def _extracted_lines(found: Result, record: Record, link: str, written: Path | None) -> list[str]:
     lines = ending(found, record)
     if found.network is not None:
-        hidden = [str(width) for width in found.network.widths[1:-1]]
-        layers = {0: "No hidden layer", 1: "One hidden layer"}.get(len(hidden), f"{len(hidden)} hidden layers")
-        neurons = "neuron" if hidden == ["1"] else "neurons"
-        lines += [*shown_network(found, link), f"{layers}: {', '.join(hidden)} {neurons}." if hidden else f"{layers}."]
+        unverified = "It is not verified: the target may have other layers and neurons."
+        lines += [*shown_network(found, link), _layers(found.network) if found.ok else unverified]
     facts = measured(found)
     if facts.inside is not None:
         lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))

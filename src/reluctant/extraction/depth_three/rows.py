@@ -288,7 +288,8 @@ def _seen_alone(
     shown = np.minimum(
         sd, DOUBLE.safety * np.maximum(bend / bend_noise, rounding)
     )  # few are active: less than most answers
-    digits = np.where((bend <= DOUBLE.in_line * sd) & (change > seen_alone * sd), change / shown, 0.0)
+    alone = (bend <= DOUBLE.in_line * sd) & (change > seen_alone * sd) & (shown > 0)
+    digits = np.where(alone, change / np.where(shown > 0, shown, 1.0), 0.0)
     best = np.argmax(digits, axis=0)
     points = starts[best, each] + reach[best, each, None] * planes.normals
     return points, reach[best, each], digits[best, each]
