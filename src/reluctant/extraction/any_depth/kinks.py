@@ -158,29 +158,15 @@ class KinkStore:
 
     # ---- normals
 
-    def measure(self, which: IntArray, known: KnownLayers) -> None:
-        """Gradients on both sides of these kinks. Cost: 2 rows a piece, and one for each direction known layers leave.
-
-        A gradient is a combination of those of the known features: where units are off, it has few directions.
-        """
+    def measure(self, which: IntArray) -> None:
+        """Gradients on both sides of these kinks. Cost: d + 2 rows for each piece not yet measured."""
         gradient_step = 0.15  # of the width of a piece
         pieces = np.unique(np.concatenate([self.piece_before(which), self.piece_before(which) + 1]))
         new = np.array([piece for piece in pieces if int(piece) not in self.gradients], dtype=np.intp)
-        whole: list[int] = []
-        for piece in new:
-            directions = known.directions(self.middles[piece])
-            if len(directions) == self.dim or not len(directions):
-                whole.append(int(piece))
-            else:
-                self._measure(np.array([piece]), directions, gradient_step)
-        if whole:
-            self._measure(np.array(whole), None, gradient_step)
-
-    def _measure(self, pieces: IntArray, directions: FloatArray | None, step: float) -> None:
-        steps = step * self.widths[pieces]
-        found = gradients(self.ask, self.middles[pieces], directions, steps, self.noise, self.rng)
-        slopes = found.slope if directions is None else found.slope @ directions
-        for piece, slope, good in zip(pieces, slopes, found.good, strict=True):
+        if not len(new):
+            return
+        found = gradients(self.ask, self.middles[new], None, gradient_step * self.widths[new], self.noise, self.rng)
+        for piece, slope, good in zip(new, found.slope, found.good, strict=True):
             self.gradients[int(piece)] = slope if good else None
 
     def measured(self) -> BoolArray:
