@@ -153,19 +153,6 @@ def same_neuron(one: IncomingWeights, other: IncomingWeights) -> bool:
     return bool(off < same_residual and abs(found[-1]) > smallest_ratio and len(target) - rank >= spare_equations)
 
 
-def one_crease(known: KnownLayers, one: Crease, other: Crease) -> bool:
-    """True if one neuron explains all points of both, and more of them than its unknowns could by chance.
-
-    Weights that a few places alone determine have few digits, and so differ between two parts of one crease: points
-    have all digits.
-    """
-    same_points, spare_equations = 1e-8, 2
-    each, both = (solve_crease(known, one), solve_crease(known, other)), solve_crease(known, joined_creases(one, other))
-    equations = sum(part.weights.size - part.open.shape[1] for part in each)
-    spare = equations - 1 - (both.weights.size - both.open.shape[1])
-    return both.residual < same_points * np.linalg.norm(both.weights) and spare >= spare_equations
-
-
 def joined_creases(one: Crease, other: Crease) -> Crease:
     """All points of both."""
     return one.with_points(other.points)

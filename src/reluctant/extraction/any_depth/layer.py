@@ -20,7 +20,6 @@ from reluctant.extraction.any_depth.crease_equations import (
     find_mirrored,
     find_sides,
     joined_creases,
-    one_crease,
     same_neuron,
     settle_open,
     settled_sides,
@@ -312,7 +311,8 @@ class LayerSearch:
     def sharpen(self) -> None:
         """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
 
-        One that was found twice, by places that hardly tell some coefficient, is seen to be one then. Cost: none; for neurons of the first layer that lack digits 4 rows an input.
+        One that was found twice is seen to be one then, though few places tell some of its coefficients.
+        Cost: none; for neurons of the first layer that lack digits 4 rows an input.
         """
         for k, neuron in enumerate(self.neurons):
             passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
@@ -325,9 +325,7 @@ class LayerSearch:
             if as_open and incoming.residual < LARGEST_RESIDUAL:
                 self.neurons[k] = replace(neuron, crease=crease, incoming=incoming)
         if self.known.layers:
-            neurons, self.neurons = self.without_parts(self.neurons), []
-            for neuron in neurons:
-                self.add(neuron)
+            self.neurons = self.without_parts(self.neurons)
 
     def explains_little(self) -> bool:
         """True if most kinks are left of those there were: neurons may be missing below."""
@@ -509,17 +507,12 @@ class LayerSearch:
     def add(self, neuron: Neuron) -> None:
         """Add a neuron, or what was seen of it to one that is there already."""
         for k, other in enumerate(self.neurons):
-            if same_neuron(other.incoming, neuron.incoming) or self.is_other_part(other, neuron):
+            if same_neuron(other.incoming, neuron.incoming):
                 both = self.accepted(joined_creases(other.crease, neuron.crease), hidden=other.hidden)
                 if both is not None:
                     self.neurons[k] = other.again(both)
                 return
         self.neurons.append(neuron)
-
-    def is_other_part(self, one: Neuron, other: Neuron) -> bool:
-        """True if these are parts of one crease that were followed from two kinks."""
-        open_ = not (one.incoming.closed and other.incoming.closed)
-        return open_ and bool(self.known.layers) and one_crease(self.known, one.crease, other.crease)
 
     def close(self) -> None:
         """Settle open coefficients by kinks that nothing explains yet."""
