@@ -219,7 +219,7 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
         if found.astray:
             break  # without a row that is right no segment leads to the missing neuron
         with ladder.oracle.stage("completion"):
-            ladder.store.scan(found.segments(rng, ladder.store.farthest))
+            ladder.store.scan(found.segments(rng))
             put_back = ladder.kept()
             try:
                 ladder.look_again()
@@ -292,15 +292,14 @@ class _Explained:
         """True if rows that are wrong are too many: the layers are, or the fit alone."""
         return bool(self.wrong.mean() >= MOST_WRONG)
 
-    def segments(self, rng: np.random.Generator, farthest: float) -> Lines:
+    def segments(self, rng: np.random.Generator) -> Lines:
         """Segments from wrong rows, some of the worst, to rows nearby that are right, and to others that are wrong.
 
-        The first cross the missing neuron; the second see it where it is, beyond creases that are known. They end
-        before `farthest`, or at these rows.
+        The first cross the missing neuron; the second see it where it is, beyond creases that are known.
         """
         segments = 3  # scanned in a round
         neighbours = 5  # right points near a wrong one, to choose one from
-        beyond = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
+        segment_beyond = 0.5  # of its length, a segment goes on at both ends: creases are better not at the very end
         wrong = np.flatnonzero(self.wrong)[np.argsort(-self.off[self.wrong])]
         chosen = rng.choice(wrong[: segments * neighbours], min(segments, len(wrong)), replace=False)
         right, among = self.rows[~self.wrong], self.rows[self.wrong]
@@ -309,15 +308,6 @@ class _Explained:
             nearest = right[np.argsort(np.linalg.norm(right - row, axis=1))[:neighbours]]
             apart = among[np.linalg.norm(among - row, axis=1) > 0]
             for other in (rng.choice(nearest), *rng.permutation(apart)[:1]):
-                start.append(_within(row - beyond * (other - row), row, farthest))
-                stop.append(_within(other + beyond * (other - row), other, farthest))
+                start.append(row - segment_beyond * (other - row))
+                stop.append(other + segment_beyond * (other - row))
         return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))
-
-
-def _within(point: FloatArray, row: FloatArray, farthest: float) -> FloatArray:
-    """The point, or the last one on the way to it from a row that is no farther out than so much, or than the row."""
-    if not np.isfinite(farthest):
-        return point
-    way = point - row
-    across, length, room = float(row @ way), float(way @ way), max(farthest**2 - float(row @ row), 0.0)
-    return np.asarray(row + min((np.sqrt(across**2 + length * room) - across) / length, 1.0) * way)

@@ -94,7 +94,6 @@ class KinkStore:
         self.lines_end = lines_end  # in units of the scale, None of whole lines
         self.ask, self.dim, self.noise, self.rng = ask, dim, noise, rng
         self.scale = float(np.sqrt(dim))
-        self.farthest = np.inf if lines_end is None else lines_end * self.scale  # from the origin
         self.lines = 0
         self.unresolved = 0
         self.followed = 0  # creases, in all layers
