@@ -257,7 +257,7 @@ class _Checks:
 
 def mostly_explained(known: KnownLayers, memory: Memory, rng: np.random.Generator, settings: Completion) -> bool:
     """True if an output layer on top explains most of the answers: then this is the last layer."""
-    return not _Explained.at_best(known, memory, rng, settings.error).astray
+    return not _Explained.by(known, memory, rng, settings.error).astray
 
 
 @dataclass(frozen=True)
