@@ -77,10 +77,10 @@ from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind
-from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
 from reluctant.verification.comparison import USE_POINTS, compare_at_use

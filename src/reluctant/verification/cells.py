@@ -74,7 +74,7 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
 
 
 def sparse_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
-    """So many points (n, d) where a random part of the first layer, one unit to all, is on and the others are off.
+    """Points (count, d) where a random part of the first layer, one unit to all, is on and the others are off.
 
     Values of units that are on are spread over orders of magnitude. No point for first layers wider than the input.
     """
@@ -201,7 +201,7 @@ def _ray_of(network: ReLUNetwork, unit: int, rng: np.random.Generator) -> FloatA
 
 
 def _rays_of_deeper(network: ReLUNetwork, rays: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Of many sums of rays, for each unit of layers from the third on the one that it is most of its layer on."""
+    """For each unit from the third layer on, the sum of rays on which it has the largest share of its layer."""
     few = 4
     weights = np.zeros((POOL, len(rays)))
     for _ in range(few):
