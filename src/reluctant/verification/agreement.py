@@ -469,7 +469,7 @@ def _own_units(network: ReLUNetwork, sizes: FloatArray) -> InputUnits:
     if network.depth == 1:
         return units
     offsets = np.abs(units.reduced_network(network).hyperplanes()[1])
-    distances = offsets[np.isfinite(offsets) & (offsets > 0)]
+    distances = offsets[np.isfinite(offsets) & (offsets > CLEAR)]  # closer ones pass the middle, but for rounding
     return replace(units, scale=units.scale * (float(np.median(distances)) if len(distances) else 1.0))
 
 

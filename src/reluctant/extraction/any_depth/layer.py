@@ -336,6 +336,8 @@ class LayerSearch:
             if self.unexplained()[kink]:
                 self.store.measure(np.array([kink]), self.known)
                 self.try_kink(int(kink), hidden=True)
+        if not self.known.layers and len(self.neurons) > before:
+            self.let_go_bending()
         return len(self.neurons) - before
 
     def patience(self) -> int:
@@ -689,7 +691,7 @@ class Ladder:
             self.push(search)
             if is_last(self.known()):
                 return
-            self.both = self.limits.in_part
+            self.both = any(not neuron.incoming.closed for neuron in search.neurons)
             if self.both and is_last(self.known()):
                 return
             self.both = False

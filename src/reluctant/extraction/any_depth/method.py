@@ -93,6 +93,8 @@ class AnyDepth(Method):
             keep(space.lifted(without_outputs(known, oracle.outputs)))
             if mostly_explained(known, memory, rng, self.completion):
                 return True
+            if ladder.both:  # the same layers, which have a fitted top already
+                return False
             with oracle.stage("fitted top", expected=TOP_ROWS):
                 parts.append(_hybrid(space, known, memory, ask, rng))
             keep(parts[-1])
