@@ -154,7 +154,7 @@ def recover_from_gradients(
 def _on_both_sides(network: ReLUNetwork, domain: Domain, rng: np.random.Generator) -> FloatArray:
     """Of many random inputs a few (n, d): each neuron is on at some of them and off at others.
 
-    With many outputs a few inputs give as many numbers as there are biases, but hardly any of a neuron that is rarely on.
+    With many outputs a few inputs give as many numbers as there are biases, but few of a neuron that is rarely on.
     """
     pool = domain.sample(rng, DRAWN_FOR_BIASES, network.dim)
     on = network.patterns(pool)[0]
