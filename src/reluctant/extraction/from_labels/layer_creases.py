@@ -61,9 +61,11 @@ class LayerSearch:
 
     def run(self, flat: Flat) -> FirstLayer:
         """The first layer, begun in this flat; StageFailed where no flat shows it whole."""
-        flats, probes = 4, self.probed()
+        flats, probes = 4, Facets.none(self.space.dim)
         for _ in range(flats):
             LayerFlat(self, Walks.none(flat)).run()
+            if not len(probes):  # a target of one hidden layer ends in the flat, before they are paid
+                probes = self.probed()
             layer, unclear = oriented(self.creases(), self.facets, self.space.dim)
             outside = probes.normals - probes.normals @ np.linalg.pinv(layer.weights) @ layer.weights
             missing = np.linalg.norm(outside, axis=1)
