@@ -26,7 +26,7 @@ from reluctant.oracles.ledger import check_time
 TWO = 2  # classes, whose model has no bends that labels of the flat do not show
 SPARE = 1  # equations more than unknowns
 SHORT_STEP, SHORT_BITS = 0.15, 12  # of the distance to the nearest crease; of a slope
-LONG_STEPS = (0.03, 0.1)  # of a typical input
+LONG_STEPS = (0.1, 0.3)  # of a typical input
 CANDIDATES = 400  # random segments for each unknown number, across which a boundary point is looked for
 SETS, CLASS_SETS = 8, 24  # of points, each as many as unknown numbers: of two classes, of more
 ROWS_TOGETHER = 2**21  # numbers in the rows of one request
@@ -81,7 +81,7 @@ class Extension:
         model, size = self.model, self.flat.typical
         points = self.candidates()
         room = np.minimum(model.room(points.points), model.junction_room(points))
-        step = np.minimum(SHORT_STEP * room, max(LONG_STEPS) * size)
+        step = np.minimum(SHORT_STEP * room, 0.1 * size)
         rows = self.rows(model, points)
         use = self.choice(rows * step[:, None])
         points, rows, step = points[use], rows[use], step[use]
