@@ -157,9 +157,7 @@ class Extension:
             shift = wider * float(np.median(known)) if len(known) else shift
         return np.array(unsolved, dtype=int)
 
-    def beside(
-        self, e: int, points: BoundaryPoints, clear: float, part: float
-    ) -> tuple[ClassModel, BoundaryPoints]:
+    def beside(self, e: int, points: BoundaryPoints, clear: float, part: float) -> tuple[ClassModel, BoundaryPoints]:
         """The model of flat and one direction; boundary points (n, r + 1) a part of a long step away, off creases."""
         model, steps, rng, k = self.model, 12, self.flat.rng, self.model.width
         near = ClassModel(
