@@ -20,7 +20,7 @@ from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
 
 TWO = 2  # classes, whose model has no bends that labels of the flat do not show
@@ -114,7 +114,7 @@ class Extension:
         raise StageFailed("extension", "directions without a solution", number=len(todo), limit=0)
 
     def long_steps(self) -> None:
-        """All digits, from long steps whose sides the first solution knows; shorter ones where it says a side wrongly."""
+        """All digits, from long steps whose sides the first solution knows; shorter ones where it is wrong."""
         tries, shorter = 4, 3.0
         points = self.fixing(self.candidates())
         todo, part = np.arange(len(self.outside)), 1.0
@@ -208,13 +208,15 @@ class Extension:
         return np.column_stack([side, model.class_signs(at.pairs)[:, 1:]]) / row_norms(across)[:, None]
 
     def choice(self, rows: FloatArray) -> np.ndarray:
-        """The rows that fix the unknown numbers best, and some to check them."""
+        """The rows that fix the unknown numbers best, and some to check all of these."""
         unknown = rows.shape[1]
         if len(rows) < unknown + SPARE:
             raise StageFailed("extension", "too few boundary points", number=len(rows), limit=unknown + SPARE)
         order = qr(rows.T, pivoting=True, mode="r")[1]
-        rest = self.flat.rng.permutation(order[unknown:])[:SPARE]
-        return np.concatenate([order[:unknown], rest])
+        best, rest = order[:unknown], order[unknown:]
+        shares = np.abs(np.linalg.pinv(rows[best].T) @ rows[rest].T)  # of each best row in every other one
+        checked = np.log(shares + DOUBLE.rounding).sum(axis=0)  # a row is checked by those that it has a share in
+        return np.concatenate([best, rest[np.argsort(-checked, kind="stable")[:SPARE]]])
 
     def batches(self, directions: np.ndarray, lines: int) -> list[np.ndarray]:
         """Directions whose lines are searched together; few at first, which say how far crossings move."""

@@ -257,13 +257,17 @@ class Peeling:
         return better
 
     def without(self, model: BentModel, neuron: int, kept: FloatArray) -> BentModel:
-        """The model without a neuron, continued from the side of `kept`, and without the points behind its crease."""
-        model = model.without(neuron, kept)
-        gradients = row_norms(model.gradients(self.located.points))
-        self.located = self.located[np.abs(model(self.located.points)) / gradients < EXACT**2 * self.located.tol]
-        if self.whole and len(self.located) < model.dim:
-            raise StageFailed("creases", "no neuron explains the boundary", number=len(self.located), limit=model.dim)
-        return model
+        """The model without a neuron, continued from the side of `kept`, and without the points behind its crease.
+
+        The model as it was if hardly any located point fits then: another crease, not yet known, lies close by.
+        """
+        less = model.without(neuron, kept)
+        gradients = row_norms(less.gradients(self.located.points))
+        right = np.abs(less(self.located.points)) / gradients < EXACT**2 * self.located.tol
+        if self.whole and right.sum() < model.dim:
+            return model
+        self.located = self.located[right]
+        return less
 
     def with_neurons(self, model: BentModel, brackets: Brackets) -> BentModel:
         """The model with the neurons behind these brackets, a few at a time."""
