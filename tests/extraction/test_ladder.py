@@ -158,7 +158,7 @@ def test_what_raised_an_exception_stays_with_it():
     with rl.open_oracle(network) as oracle:
         run = Run.begin(oracle, "extract", 0, None)
         search = attempts.Extraction(run, None, np.random.default_rng(0))
-        place = attempts.Place(oracle, examine_health(oracle, np.random.default_rng(0), 4))
+        place = attempts.Place(oracle, examine_health(oracle, np.random.default_rng(0)))
         with pytest.raises(StageFailed) as failed:
             search.attempt(place, OutOfRange(network, failures=1), np.random.default_rng(0))
     assert isinstance(failed.value.__cause__, IndexError)
@@ -183,8 +183,8 @@ def test_an_exception_of_an_oracle_is_not_taken_for_arithmetic():
 
 def standing(shows=Shows.NOTHING, **given):
     usual = {
-        "domain": Domain(), "shows": shows, "lines": (), "part": None, "whole": False, "against": [], "stages": (),
-        "layers": lambda: CreaseKinds(9, 4, 0),
+        "domain": Domain(), "shows": shows, "lines": (), "first": None, "part": None, "whole": False, "against": [],
+        "stages": (), "layers": lambda: CreaseKinds(9, 4, 0),
     }  # fmt: skip
     return Standing(**usual | given)
 

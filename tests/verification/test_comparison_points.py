@@ -44,3 +44,12 @@ def test_one_unit_on_alone_has_a_point_in_each_piece() -> None:
 
 def test_first_layers_wider_than_the_input_have_no_such_points() -> None:
     assert not len(alone_points(planted((4, 6, 4, 1), 0), 60, np.random.default_rng(0)))
+
+
+def test_first_layers_of_low_rank_send_no_point_far_out() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((12, 4)) @ rng.standard_normal((4, 30))
+    true = planted((30, 12, 4, 1), 0)
+    network = ReLUNetwork([weights, *true.weights[1:]], true.biases)
+    rows = alone_points(network, 60, rng)
+    assert (np.linalg.norm(rows, axis=1) < 1e3 * np.sqrt(30)).all()

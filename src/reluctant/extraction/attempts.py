@@ -34,7 +34,15 @@ from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.ladder import LADDER, Attempts, Findings, Need, Standing, again_and_again, walk
-from reluctant.extraction.method import Method, PartialNetwork, Shows, StageFailed, fitted_top, lifted
+from reluctant.extraction.method import (
+    Method,
+    OrientedHyperplanes,
+    PartialNetwork,
+    Shows,
+    StageFailed,
+    fitted_top,
+    lifted,
+)
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
@@ -69,10 +77,10 @@ from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind
-from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
 from reluctant.verification.comparison import USE_POINTS, compare_at_use
@@ -84,7 +92,6 @@ USE_SHARE = 0.12
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 # To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
 SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
-HEALTH_LINES = 4
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
@@ -189,6 +196,7 @@ class Extraction:
     tried: Attempts = field(default_factory=Attempts)
     shows: Shows = Shows.NOTHING  # of the last attempt that failed in a stage
     lines: tuple[SearchedLine, ...] = ()  # searched by it
+    first: OrientedHyperplanes | None = None  # the first layer, of one that showed more than two
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
     refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
     units: InputUnits | None = None  # of the inputs, where questions have found them
@@ -204,7 +212,7 @@ class Extraction:
         if units is None:
             return outcome, network
         before = self.found, self.run.partial, self.run.oracle, self.tried
-        self.found, self.run.partial, self.shows = Findings(), None, Shows.NOTHING
+        self.found, self.run.partial, self.shows, self.first = Findings(), None, Shows.NOTHING, None
         self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
         self.units, stay, whole, noise = units, False, before[0].network is not None, before[0].interface.noise
         try:
@@ -275,7 +283,7 @@ class Extraction:
 
     def go_as_asked(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
-        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
+        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng))
         self.found.enter(place.health, place.own_box)
         if not self.reads_labels:
             place = self.with_trusted_gradients(self.behind_link(place))
@@ -322,7 +330,7 @@ class Extraction:
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_rounded)
+        read = find_link(place.oracle, place.health, self.rng, coarse=self.may_read_rounded)
         if read is None:
             return place
         self.run.oracle, self.found.link = read.oracle, read
@@ -409,7 +417,7 @@ class Extraction:
     def inside(self, space: Counting, box: Domain) -> Place:
         """The target asked inside a box alone."""
         oracle = Counting(space.inner, space.ledger, box)
-        return Place(oracle, examine_health(oracle, self.rng, HEALTH_LINES), box)
+        return Place(oracle, examine_health(oracle, self.rng), box)
 
     def beyond_the_box(self, space: Counting, box: Domain, found: CheckedNetwork) -> Ending:
         """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.
@@ -478,7 +486,7 @@ class Extraction:
                 continue
             except StageFailed as failure:
                 self.found.fail(str(failure))
-                self.shows, self.lines = failure.shows, failure.lines
+                self.shows, self.lines, self.first = failure.shows, failure.lines, failure.first
                 self.run.keep(failure.partial or self.run.partial)
                 if failure.outcome is not None:
                     self.found.reason = failure.diagnosis or self.found.reason
@@ -538,7 +546,7 @@ class Extraction:
         against = [row for found in self.counterexamples for row in found.rows]
         whole, stages = self.found.network is not None, self.run.spent()
         domain = place.oracle.facts.domain
-        return Standing(domain, self.shows, self.lines, self.part, whole, against, stages, layers)
+        return Standing(domain, self.shows, self.lines, self.first, self.part, whole, against, stages, layers)
 
     def may_use_few_digits(self, place: Place) -> bool:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""
