@@ -131,9 +131,13 @@ class Extension:
         size, finest = self.flat.typical, self.flat.finest
         shift = 1e-3 * part * max(LONG_STEPS) * size
         for some in self.batches(directions, self.unknown + SPARE):
-            lines, equations = [], []
+            lines, equations, solvable = [], [], []
             for e in some:
                 near, at = self.beside(e, points, clear * size, part)
+                if len(at) < self.unknown + SPARE:  # it says too little of a crease for so long a step
+                    unsolved.append(e)
+                    continue
+                solvable.append(e)
                 rows = self.rows(near, at) * at.points[:, -1:]
                 use = self.choice(rows)
                 at, rows = at[use], rows[use]
@@ -142,9 +146,11 @@ class Extension:
                 starts = self.flat.rows(y[:, :-1]) + y[:, -1:] * self.outside[e]
                 lines.append((starts, self.flat.along(across / length[:, None]), at.pairs))
                 equations.append((rows, -near.differences(at) / length))
+            if not lines:
+                continue
             starts, across, pairs = (np.stack(parts) for parts in zip(*lines, strict=True))
             moved = self.crossings(starts, across, pairs, max(shift, 2 * finest), finest, 0.3 * size)
-            for e, (rows, wanted), t in zip(some, equations, moved, strict=True):
+            for e, (rows, wanted), t in zip(solvable, equations, moved, strict=True):
                 found = np.isfinite(t)
                 rows, wanted = rows[found], (wanted - t)[found]
                 columns = row_norms(rows.T)
