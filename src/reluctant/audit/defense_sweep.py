@@ -22,8 +22,16 @@ from reluctant.audit.defense_trial import BUDGET, METHODS, SECONDS, DefenseResul
 from reluctant.audit.facts import Bounds
 from reluctant.audit.findings import Findings, Skip
 from reluctant.audit.record import NO_DEFENSE, NO_GRADIENTS, FailedDefense, StandsFor, SweepFacts, SweepInputs
-from reluctant.defenses import HonestCost, defend
-from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, DefenseSpec, kinds_of, labels_of, split_last_defenses
+from reluctant.defenses import (
+    FEWER_DIGITS,
+    MOST_DIGITS,
+    DefenseSpec,
+    HonestCost,
+    defend,
+    kinds_of,
+    labels_of,
+    split_last_defenses,
+)
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
 from reluctant.evidence import Measured

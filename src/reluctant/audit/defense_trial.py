@@ -17,8 +17,15 @@ from reluctant.audit.copies import is_unlucky, settles
 from reluctant.audit.facts import finite, is_close, mirror
 from reluctant.audit.findings import Tidied
 from reluctant.audit.record import NO_DEFENSE, DefenseRow, HonestFacts, RowSpan, Trial
-from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.defense import NUMBER_FORMATS, defense_kind, labels_of, split_last_defenses
+from reluctant.defenses import (
+    NUMBER_FORMATS,
+    HonestCost,
+    defend,
+    defense_kind,
+    honest_cost,
+    labels_of,
+    split_last_defenses,
+)
 from reluctant.evidence import Measured
 from reluctant.extraction import extract
 from reluctant.learning import learn

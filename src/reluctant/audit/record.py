@@ -31,7 +31,7 @@ from reluctant.audit.facts import (
     Truth,
     is_close,
 )
-from reluctant.defenses.defense import kinds_of
+from reluctant.defenses import kinds_of
 from reluctant.errors import InvalidInput
 from reluctant.messages import Diagnosis
 

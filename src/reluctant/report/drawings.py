@@ -18,7 +18,7 @@ import numpy as np
 from reluctant._optional import require
 from reluctant.audit.facts import Linearity
 from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayerImages, LinePicture, PlanePicture, StageRows
-from reluctant.defenses.defense import defense_kind
+from reluctant.defenses import defense_kind
 from reluctant.numerics import FloatArray
 from reluctant.report.numbers import count, percent, size, superscript
 

@@ -15,7 +15,7 @@ from reluctant.audit.record import (
     SweepFacts,
     Trial,
 )
-from reluctant.defenses.defense import DefenseSpec
+from reluctant.defenses import DefenseSpec
 from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels, defense_words
