@@ -93,7 +93,7 @@ def _extracted_lines(found: Result, record: Record, link: str, written: Path | N
     if facts.inside is not None:
         lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
     certificate = facts.certificate if found.ok else None  # what was missed at most, of a network that agrees
-    lines += map(str, filter(None, (facts.layers, facts.verification, certificate, facts.limits)))
+    lines += map(str, filter(None, (facts.gradients, facts.layers, facts.verification, certificate, facts.limits)))
     return [*lines, spent(record, written)]
 
 
