@@ -113,6 +113,7 @@ class StageFailed(Exception):
     With an outcome none would: the run ends with it, and the diagnosis says why. certain: the same stage would fail
     again. shows: what it says of the target. raised: type of the exception that the method's own arithmetic ended in,
     where it was no stage that saw it. lines: searched lines with their creases, for the next method to begin with.
+    against: rows that its creases do not explain, with their answers: any network of the target must explain them.
     """
 
     def __init__(
@@ -129,12 +130,13 @@ class StageFailed(Exception):
         shows: Shows = Shows.NOTHING,
         raised: str = "",
         lines: tuple[SearchedLine, ...] = (),
+        against: HeldOutRows | None = None,
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.partial = stage, reason, partial
         self.number, self.limit = float(number), float(limit)  # plain, for records in JSON
         self.outcome, self.diagnosis, self.certain = outcome, diagnosis, certain
-        self.shows, self.raised, self.lines = shows, raised, lines
+        self.shows, self.raised, self.lines, self.against = shows, raised, lines, against
 
 
 @dataclass(frozen=True)
