@@ -65,6 +65,13 @@ def test_a_ridge_that_one_row_has_met_is_found_through_it() -> None:
     assert without.network.widths[1] == true.widths[1] - 3
 
 
+def test_a_line_whose_far_end_is_noisier_than_measured_ends() -> None:
+    """The neurons of a ridge are large and cancel; far out their roundings look like creases without end."""
+    found = rl.extract(narrow_ridge(40_017), rl.DepthTwo(), rng=40_017, attempts=1)
+    assert found.outcome is rl.Outcome.PARTIAL
+    assert found.queries < 6000
+
+
 def test_rows_that_spoke_against_an_earlier_network_speak_against_the_next() -> None:
     true = narrow_ridge(0)
     lacking = rl.ReLUNetwork([true.weights[0][:-3], true.weights[1][:, :-3]], [true.biases[0][:-3], true.biases[1]])

@@ -202,12 +202,16 @@ def _told_apart(outputs: FloatArray) -> int:
 
 
 def _spread_places(regions: Regions, directions: int, spread: float, rng: np.random.Generator) -> FloatArray | None:
-    """Where along each region its rows (n, directions + 1) are, from its middle; None if all are there."""
+    """Where along each region its rows (n, directions + 1) are, from its middle; None if all are there.
+
+    No farther than the line is known as well as in the middle.
+    """
     if not spread:
         return None
     shape = (len(regions), directions + 1)
     places = (rng.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1) + rng.random(shape)) / shape[1]
-    return np.asarray(spread * regions.width[:, None] * (places - 1 / 2))
+    reach = np.minimum(spread * regions.width, 2 * regions.value_sd / regions.slope_sd)
+    return np.asarray(reach[:, None] * (places - 1 / 2))
 
 
 def _region_gradients(
@@ -233,8 +237,7 @@ def _region_gradients(
     sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
     steps = simplex_step * np.minimum(_room_in_regions(known, regions, oracle.arrays), regions.scale)
     if places is not None:
-        reach = np.abs(places).max(axis=1)
-        sd, steps = sd + regions.slope_sd * reach, steps * np.minimum(1, 1 - 2 * reach / regions.width)
+        sd = sd + regions.slope_sd * np.abs(places).max(axis=1)
     gradients = np.empty((len(regions), m, k))
     todo, before, same = np.arange(len(regions)), np.full(len(regions), np.inf), np.zeros(len(regions), dtype=int)
     for _ in range(most_rounds):
