@@ -183,8 +183,8 @@ def test_an_exception_of_an_oracle_is_not_taken_for_arithmetic():
 
 def standing(shows=Shows.NOTHING, **given):
     usual = {
-        "domain": Domain(), "shows": shows, "lines": (), "part": None, "whole": False, "against": [], "stages": (),
-        "layers": lambda: CreaseKinds(9, 4, 0),
+        "domain": Domain(), "shows": shows, "lines": (), "first": None, "part": None, "whole": False, "against": [],
+        "stages": (), "layers": lambda: CreaseKinds(9, 4, 0),
     }  # fmt: skip
     return Standing(**usual | given)
 

@@ -54,3 +54,12 @@ def test_rays_cross_a_narrow_ridge_at_any_angle() -> None:
         met += bool((np.abs(along - rng.uniform(1, 2)) < wide / 2).any())
     assert met >= 80
     assert len(ray_points(8, 7, rng)) == 7
+
+
+def test_first_layers_of_low_rank_send_no_point_far_out() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((12, 4)) @ rng.standard_normal((4, 30))
+    true = planted((30, 12, 4, 1), 0)
+    network = ReLUNetwork([weights, *true.weights[1:]], true.biases)
+    rows = alone_points(network, 60, rng)
+    assert (np.linalg.norm(rows, axis=1) < 1e3 * np.sqrt(30)).all()

@@ -271,7 +271,7 @@ def try_defenses(oracle: Counting, known: Findings, seed: int) -> Mapping[str, A
 
 
 def _methods(known: Findings) -> Sequence[str]:
-    """Those that may succeed: learning with one hidden layer; the span alone where nothing was rebuilt."""
+    """Methods that may succeed: learning needs one hidden layer; if nothing was rebuilt, only the span is left."""
     if known.network is None or known.copy is known.training:
         return ("span",)
     return METHODS if known.network.depth <= ONE_HIDDEN else tuple(name for name in METHODS if name != "learn")

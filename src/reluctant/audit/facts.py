@@ -394,17 +394,17 @@ class Bounds:
 
     @classmethod
     def of(cls, domain: Domain) -> Bounds:
-        """Those of a domain."""
+        """The bounds of a domain."""
         return cls(_side(domain.low), _side(domain.high))
 
     @classmethod
     def of_box(cls, box: Box | None) -> Bounds | None:
-        """Those of a box that a run kept to, None without one."""
+        """The bounds of the box that a run kept to; None without one."""
         return None if box is None else replace(cls.of(box.domain), in_units=box.in_units)
 
     @property
     def domain(self) -> Domain:
-        """As a domain again."""
+        """The domain with these bounds."""
         return Domain(_bound(self.low, -np.inf), _bound(self.high, np.inf))
 
     def describe(self) -> str:

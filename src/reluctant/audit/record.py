@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from enum import Enum, StrEnum
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from reluctant._files import write_text
+from reluctant._files import as_plain, write_text
 from reluctant._optional import require
 from reluctant.audit.facts import (
     Bounds,
@@ -580,18 +578,3 @@ def schema() -> dict[str, Any]:
     msgspec = require("msgspec", extra="report", purpose="The schema of a record")
     made = msgspec.json.schema(AuditRecord)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **made}
-
-
-def as_plain(value: Any) -> Any:
-    """Plain data that JSON can hold: NaN and inf become None, numpy's numbers plain ones."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): as_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [as_plain(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, Enum):
-        return value.value
-    return value.item() if isinstance(value, np.generic) else value

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant._files import as_plain
 from reluctant._version import __version__
 from reluctant.audit.budget import expected_cost, money
 from reluctant.audit.copies import (
@@ -58,7 +59,6 @@ from reluctant.audit.record import (
     Stop,
     Target,
     Versions,
-    as_plain,
 )
 from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip

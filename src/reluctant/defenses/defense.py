@@ -515,7 +515,7 @@ def defense_kind(defense: str) -> str:
 
 
 def split_last_defenses(defenses: Sequence[str], kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those before, and the last of them that are all of these kinds."""
+    """The defenses in two parts: the longest end of the list that has these kinds alone, and what comes before it."""
     last = list(takewhile(lambda name: defense_kind(name) in kinds, reversed(defenses)))
     return tuple(defenses[: len(defenses) - len(last)]), tuple(reversed(last))
 

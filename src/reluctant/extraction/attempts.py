@@ -34,7 +34,15 @@ from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.ladder import LADDER, Attempts, Findings, Need, Standing, again_and_again, walk
-from reluctant.extraction.method import Method, PartialNetwork, Shows, StageFailed, fitted_top, lifted
+from reluctant.extraction.method import (
+    Method,
+    OrientedHyperplanes,
+    PartialNetwork,
+    Shows,
+    StageFailed,
+    fitted_top,
+    lifted,
+)
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
@@ -69,10 +77,10 @@ from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind
-from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
 from reluctant.verification.comparison import USE_POINTS, compare_at_use
@@ -189,6 +197,7 @@ class Extraction:
     tried: Attempts = field(default_factory=Attempts)
     shows: Shows = Shows.NOTHING  # of the last attempt that failed in a stage
     lines: tuple[SearchedLine, ...] = ()  # searched by it
+    first: OrientedHyperplanes | None = None  # the first layer, of one that showed more than two
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
     refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
     units: InputUnits | None = None  # of the inputs, where questions have found them
@@ -204,7 +213,7 @@ class Extraction:
         if units is None:
             return outcome, network
         before = self.found, self.run.partial, self.run.oracle, self.tried
-        self.found, self.run.partial, self.shows = Findings(), None, Shows.NOTHING
+        self.found, self.run.partial, self.shows, self.first = Findings(), None, Shows.NOTHING, None
         self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
         self.units, stay, whole, noise = units, False, before[0].network is not None, before[0].interface.noise
         try:
@@ -478,7 +487,7 @@ class Extraction:
                 continue
             except StageFailed as failure:
                 self.found.fail(str(failure))
-                self.shows, self.lines = failure.shows, failure.lines
+                self.shows, self.lines, self.first = failure.shows, failure.lines, failure.first
                 self.counterexamples += [] if failure.against is None else [failure.against]
                 self.run.keep(failure.partial or self.run.partial)
                 if failure.outcome is not None:
@@ -539,7 +548,7 @@ class Extraction:
         against = [row for found in self.counterexamples for row in found.rows]
         whole, stages = self.found.network is not None, self.run.spent()
         domain = place.oracle.facts.domain
-        return Standing(domain, self.shows, self.lines, self.part, whole, against, stages, layers)
+        return Standing(domain, self.shows, self.lines, self.first, self.part, whole, against, stages, layers)
 
     def may_use_few_digits(self, place: Place) -> bool:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""

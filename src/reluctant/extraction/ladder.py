@@ -28,7 +28,7 @@ from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.method import Method, Shows, StageFailed
+from reluctant.extraction.method import Method, OrientedHyperplanes, Shows, StageFailed
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.geometry.jumps import SearchedLine
@@ -68,14 +68,16 @@ class Need(Enum):
 class Standing:
     """What the attempts so far leave to the next one.
 
-    shows: of the last attempt that failed in a stage. lines: searched by it. part: the part of the network that is
-    known. whole: a whole network was found, and is in doubt. against: rows (n, d) that spoke against such networks.
-    stages: in which rows were asked. layers: follows creases of a line, at the first call, to tell how deep it is.
+    shows: of the last attempt that failed in a stage. lines: searched by it. first: the first layer that it found.
+    part: the part of the network that is known. whole: a whole network was found, and is in doubt. against: rows (n, d)
+    that spoke against such networks. stages: in which rows were asked. layers: follows creases of a line, at the first
+    call, to tell how deep it is.
     """
 
     domain: Domain
     shows: Shows
     lines: tuple[SearchedLine, ...]
+    first: OrientedHyperplanes | None
     part: ReLUNetwork | None
     whole: bool
     against: list[FloatArray]
@@ -195,6 +197,11 @@ LADDER = (
         ),
         _DIGITS,
         when=lambda now: now.layers().may_be_one_layer,
+    ),
+    Rung(
+        lambda now: AnyDepth(first=now.first, search=LayerLimits(followed=FEW_FOLLOWED)),
+        _DIGITS,
+        when=lambda now: now.first is not None,
     ),
     Rung(  # a line may show no bent crease
         _always(AnyDepth(search=LayerLimits(followed=FEW_FOLLOWED))),

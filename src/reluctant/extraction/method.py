@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.geometry import DistanceNoise, FramedNetwork
+from reluctant.geometry import DistanceNoise, Frame, FramedNetwork
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
@@ -107,12 +107,28 @@ class Shows(Enum):
     WIDE_LAYER = auto()
 
 
+@dataclass(frozen=True)
+class OrientedHyperplanes:
+    """All hyperplanes normals @ y + offsets = 0 of a first layer, in coordinates y of a frame.
+
+    normals: (n, k), independent, of norm one; they point to where their neurons are active.
+    """
+
+    frame: Frame
+    normals: FloatArray
+    offsets: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.normals)
+
+
 class StageFailed(Exception):
     """Hard luck in a stage; another attempt with other random choices may do better.
 
     With an outcome none would: the run ends with it, and the diagnosis says why. certain: the same stage would fail
     again. shows: what it says of the target. raised: type of the exception that the method's own arithmetic ended in,
     where it was no stage that saw it. lines: searched lines with their creases, for the next method to begin with.
+    first: the first layer, where creases show that there are more than two.
     against: rows that its creases do not explain, with their answers: any network of the target must explain them.
     """
 
@@ -130,13 +146,15 @@ class StageFailed(Exception):
         shows: Shows = Shows.NOTHING,
         raised: str = "",
         lines: tuple[SearchedLine, ...] = (),
+        first: OrientedHyperplanes | None = None,
         against: HeldOutRows | None = None,
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.partial = stage, reason, partial
         self.number, self.limit = float(number), float(limit)  # plain, for records in JSON
         self.outcome, self.diagnosis, self.certain = outcome, diagnosis, certain
-        self.shows, self.raised, self.lines, self.against = shows, raised, lines, against
+        self.shows, self.raised, self.lines = shows, raised, lines
+        self.first, self.against = first, against
 
 
 @dataclass(frozen=True)

@@ -492,7 +492,7 @@ class Stretches:
 
     @classmethod
     def around(cls, seen: SearchRound) -> Stretches:
-        """Those around all that is wanted, from the end of a piece to that of another, or of the line."""
+        """Stretches around every wanted place, from the end of a piece to the end of another, or of the line."""
         s, pieces = seen.samples, seen.pieces
         line = s.line[pieces.first]
         near = _pieces_near(s, pieces, seen.wanted.places)
@@ -519,7 +519,7 @@ class Stretches:
         return others + replace(inside, line=self.line[inside.line])
 
     def search(self, whole: CreaseSearch, seen: SearchRound) -> CreaseSearch:
-        """The same search, asked about stretches."""
+        """The search within stretches."""
         lost = whole.lost_at
         return replace(
             whole,

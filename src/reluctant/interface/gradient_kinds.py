@@ -120,7 +120,7 @@ def _digits_of(found: Explained, moves: FloatArray, change: FloatArray) -> Gradi
 
 
 def _step(found: Explained) -> float:
-    """Of one coordinate: a compromise between rounding and creases, as for a central difference."""
+    """The step of one coordinate: a compromise between rounding and creases, as for a central difference."""
     number_format = narrowest_format(found.values)
     rounding = unit_roundoff("float32" if number_format == "float16" else number_format)
     return float(np.cbrt(rounding)) / np.sqrt(found.gradients.shape[2])

@@ -55,11 +55,10 @@ from reluctant.interface.noise import (
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Facts, Kind
-from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import PERCENT, link_of, noun_behind, raw_answers
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome
 
 REFUSALS = {
@@ -208,7 +207,7 @@ class Interface:
 
     @property
     def may_be_squashed(self) -> bool:
-        """The same, or curved inside a domain, where nothing is known of how they end."""
+        """True if answers are squashed, or curved inside a domain: how they end is unknown there."""
         return self.squashed or (self.shape is Shape.SMOOTH and self.largest_scale is None)
 
     def _repr_html_(self) -> str:

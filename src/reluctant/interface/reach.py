@@ -211,7 +211,7 @@ class ClippedInputs:
 def clipped_inputs(
     oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
 ) -> ClippedInputs | None:
-    """Of a run that ended so: the range that inputs seem to be clipped to; None if there is none.
+    """The range that inputs seem to be clipped to, for a run with this outcome; None if there is none.
 
     Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
     that a run ended in stays what it was.

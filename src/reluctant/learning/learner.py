@@ -60,10 +60,9 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
-from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import EXACT_TOLERANCE, MOST_TOLERANCE
@@ -91,7 +90,7 @@ def unread_behind_link(health: Interface) -> tuple[Outcome, Diagnosis] | None:
 
 
 def unreadable(health: Interface) -> tuple[Outcome, Diagnosis]:
-    """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
+    """Why a link cannot read values everywhere: noise, or probabilities that saturate."""
     if health.deterministic:
         return Outcome.OUT_OF_REACH, SATURATED
     return Outcome.LOW_PRECISION, too_few_digits(health, tried=False)
@@ -200,7 +199,7 @@ class Learner:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """That of the run."""
+        """The evidence of the run."""
         return self.run.evidence
 
     def go(self) -> Outcome:

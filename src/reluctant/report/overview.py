@@ -12,6 +12,7 @@ from itertools import islice
 
 from reluctant.audit.facts import CopyMethod, ErrorKind, State, VerificationFacts
 from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
+from reluctant.estimation.formulas import shape_name
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import decimal_places, listed
 from reluctant.oracles.links import noun_behind
@@ -32,7 +33,6 @@ from reluctant.report.text import (
     said,
     sentence,
     several,
-    shape_name,
     shape_words,
     student_of,
     student_shape,
@@ -99,7 +99,7 @@ def _no_copy(record: AuditRecord) -> str:
 
 
 def _copy(record: AuditRecord) -> Iterator[str]:
-    """That there is a copy; then its shape, cost and error."""
+    """Sentences on the copy: that there is one; its shape, cost and error."""
     found = record.recovered
     if found is not None and found.method is CopyMethod.TRAINING:
         yield "Anyone who can query this interface can train a close copy of the network on its answers."

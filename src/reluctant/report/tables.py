@@ -9,6 +9,7 @@ from typing import Any
 from reluctant.audit.facts import Bounds, CopyMethod, ErrorKind, InterfaceFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.estimation import Range
+from reluctant.estimation.formulas import shape_name
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.text import (
@@ -17,7 +18,6 @@ from reluctant.report.text import (
     has_part,
     is_linked,
     said,
-    shape_name,
     shape_words,
     step_sentence,
     student_of,
@@ -289,7 +289,7 @@ def _query_limit(record: AuditRecord) -> str:
 
 
 def _known_weights(record: AuditRecord) -> str:
-    """Of architecture and weights."""
+    """What the audit found of architecture and weights."""
     found, part, level = record.recovered, record.part, record.verdict.level
     if found is not None:
         shape = shape_name(found.widths)
@@ -384,7 +384,7 @@ def _likeness(record: AuditRecord) -> str:
 
 
 def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]]:
-    """Of answers: whether they repeat, their digits, noise and spread (labels have none), how far they go."""
+    """Rows on the answers: whether they repeat; digits, noise and spread (labels have none); how far they go."""
     fresh, far, constant = size(seen.fresh_noise), seen.largest_scale, seen.constant_beyond
     rounded = "not rounded" if seen.decimals is None else rounded_to(seen.decimals)
     noise = f"{size(seen.noise.absolute)} absolute, {size(seen.noise.relative)} relative"
@@ -400,7 +400,7 @@ def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]
 
 
 def _read_values(record: AuditRecord, read: InterfaceFacts) -> list[tuple[str, str | None]]:
-    """Of the values read through a link: their shape and spread, and where there are none."""
+    """Rows on the values read through a link: their shape and spread, and where there are none."""
     far = read.largest_scale
     return [
         ("Shape of the values read, at small scale", shape_words(record, read)),

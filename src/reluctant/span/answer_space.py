@@ -218,7 +218,7 @@ class _AnswerSpace:
         return np.concatenate([half, facts.domain.sample(self.rng, count // 2, facts.dim, self.scale)])
 
     def ask(self, rows: FloatArray) -> FloatArray:
-        """These rows too, and what they are answered."""
+        """Query rows and keep their answers."""
         with raw_answers(self.oracle) as raw:
             values = self.oracle.answer(rows)
         self.take(values, raw[0] if raw else values)

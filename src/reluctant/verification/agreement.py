@@ -28,11 +28,11 @@ from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_answers, compare_at_use, slope_errors
 from reluctant.verification.points import SCALES, PointGroup, comparison_points
 
@@ -102,7 +102,7 @@ class Verification:
     counterexamples: HeldOutRows | None = field(default=None, compare=False, repr=False)
 
     def beside(self, at_use: AtUse | None) -> Verification:
-        """The same with the comparison at typical inputs, which must agree too."""
+        """The verification together with the comparison at typical inputs, which must agree too."""
         if at_use is None:
             return self
         both, only_inside = self.ok and at_use.ok, self.ok and not at_use.ok
@@ -471,7 +471,7 @@ def _own_units(network: ReLUNetwork, sizes: FloatArray) -> InputUnits:
     if network.depth == 1:
         return units
     offsets = np.abs(units.reduced_network(network).hyperplanes()[1])
-    distances = offsets[np.isfinite(offsets) & (offsets > 0)]
+    distances = offsets[np.isfinite(offsets) & (offsets > CLEAR)]  # closer ones pass the middle, but for rounding
     return replace(units, scale=units.scale * (float(np.median(distances)) if len(distances) else 1.0))
 
 

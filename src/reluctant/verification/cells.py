@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, joined
+from reluctant.numerics import DOUBLE, FloatArray, joined
 
 LINE_REACH = 3.0  # scales of use to either side
+FARTHEST_ALONE = 1e3  # scales of use: a unit that is on alone only farther out has no such point
 FAR_OUT = 1e5  # scales of use: biases count for nothing there
 OFF = 0.05, 1.0  # of a value that is off, in its own size
 SPREAD = 1.5  # of the logarithm of a value that is on
@@ -36,6 +37,17 @@ def _takes_any_values(network: ReLUNetwork) -> bool:
     return network.depth > 1 and network.widths[1] <= network.dim and bool(lengths.all())
 
 
+def _right_inverse(weights: FloatArray, least: float = float(np.sqrt(DOUBLE.rounding))) -> FloatArray:
+    """The inverse (d, h) of rows, whatever their lengths; none along directions that they hold by less than `least`.
+
+    Rows that are parallel differ by rounding alone. Points at which one of them is on and the other is off would lie
+    where answers have no digits.
+    """
+    lengths = np.linalg.norm(weights, axis=1)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(np.linalg.pinv(weights / lengths[:, None], least) / lengths)
+
+
 def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> FloatArray:
     """Points (n, d) where one unit of the first layer is on alone: one in each piece of a ray on which it grows.
 
@@ -47,7 +59,7 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
     w, b, width = network.weights[0], network.biases[0], network.widths[1]
     if not most or not _takes_any_values(network):
         return points[0]
-    lengths, inverse = np.linalg.norm(w, axis=1), np.linalg.pinv(w)
+    lengths, inverse = np.linalg.norm(w, axis=1), _right_inverse(w, 1 / FARTHEST_ALONE)
     for unit in rng.permutation(width)[:most]:
         start = inverse @ (-lengths * np.where(np.arange(width) == unit, 0.0, rng.uniform(*margins, width)) - b)
         ray = lengths[unit] * inverse[:, unit]
@@ -62,7 +74,7 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
 
 
 def sparse_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
-    """So many points (n, d) where a random part of the first layer, one unit to all, is on and the others are off.
+    """Points (count, d) where a random part of the first layer, one unit to all, is on and the others are off.
 
     Values of units that are on are spread over orders of magnitude. No point for first layers wider than the input.
     """
@@ -161,7 +173,7 @@ def _sparse(network: ReLUNetwork, count: int, rng: np.random.Generator) -> Float
 def _with_values(network: ReLUNetwork, values: FloatArray, rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
     """Points (n, d) where the first layer has these values (n, h), in their own sizes; any where it does not count."""
     w, b, lengths = network.weights[0], network.biases[0], np.linalg.norm(network.weights[0], axis=1)
-    inverse = np.linalg.pinv(w)
+    inverse = _right_inverse(w)
     beside = scale * rng.standard_normal((len(values), network.dim))
     beside -= (beside @ w.T) @ inverse.T
     found = (np.sqrt(network.dim) * lengths * values - b) @ inverse.T + beside
@@ -189,7 +201,7 @@ def _ray_of(network: ReLUNetwork, unit: int, rng: np.random.Generator) -> FloatA
 
 
 def _rays_of_deeper(network: ReLUNetwork, rays: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Of many sums of rays, for each unit of layers from the third on the one that it is most of its layer on."""
+    """For each unit from the third layer on, the sum of rays on which it has the largest share of its layer."""
     few = 4
     weights = np.zeros((POOL, len(rays)))
     for _ in range(few):

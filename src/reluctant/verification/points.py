@@ -244,7 +244,7 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
 
 
 def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
-    """So many points (n, d) on lines through the scale of use, in turn between any two creases of the network there.
+    """Points (count, d) on lines through the scale of use, in turn between any two creases of the network there.
 
     A neuron that the network lacks, or has too many, bends the target at one place of a line and shows in every piece
     beyond. So one point in each piece finds it wherever the line meets it.
@@ -267,7 +267,7 @@ def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random
 
 
 def whole_line_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
-    """So many points (n, d) on lines to a thousand times the scale of use, in turn one in each piece.
+    """Points (count, d) on lines to a thousand times the scale of use, in turn one in each piece.
 
     One line is random, and one goes through a crease of each hidden layer. Pieces are those of the network: with a
     unit that it lacks, the target has another gradient in some of them.
@@ -366,7 +366,7 @@ def _kept_near(points: FloatArray, radii: FloatArray | float, domain: Domain) ->
 
 
 def extreme_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
-    """So many points (n, d) where an output, of either sign, or a random sum of hidden neurons is largest.
+    """Points (count, d) where an output, of either sign, or a random sum of hidden neurons is largest.
 
     A neuron of a layer above is such a sum. One that all random points leave on or off switches at an extreme first.
     """

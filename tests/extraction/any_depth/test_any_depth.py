@@ -106,7 +106,7 @@ def test_certificate_has_all_neurons() -> None:
 
 def test_a_search_without_end_is_given_up_with_the_first_layer() -> None:
     true = planted((5, 8, 8, 8, 1), 3, bias=0.1)
-    method = AnyDepth(search=LayerLimits(followed=25))
+    method = AnyDepth(search=LayerLimits(followed=12))
     result = rl.extract(rl.open_oracle(true), method, rng=0, attempts=1)
     assert result.outcome is rl.Outcome.PARTIAL
     assert result.network is not None

@@ -192,6 +192,12 @@ class KnownLayers:
             dh = np.hstack([np.where(z > 0, dz, 0.0), dh @ layer.beside.T])
         return FeatureSlopes(h, dh, np.hstack(values), np.hstack(slopes))
 
+    def directions(self, point: FloatArray) -> FloatArray:
+        """Orthonormal rows (r, d): the directions around a point in which any feature changes."""
+        of_the_largest = 1e-9  # of a direction that rounding leaves
+        _, sizes, rows = np.linalg.svd(self.local(point[None]).jacobian[0], full_matrices=False)
+        return rows[sizes > of_the_largest * sizes.max(initial=0)]
+
     def around(self, points: FloatArray) -> FeaturesAround:
         """What slopes around each point are computed from."""
         h, values, active = points, [np.empty((len(points), 0))], []

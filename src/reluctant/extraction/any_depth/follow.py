@@ -51,7 +51,8 @@ class Walls(Batch):
 def tangents(directions: FloatArray, normals: FloatArray) -> FloatArray:
     """Unit directions (n, d) made orthogonal to unit normals."""
     along = directions - (directions * normals).sum(axis=1)[:, None] * normals
-    return np.asarray(along / np.linalg.norm(along, axis=1, keepdims=True))
+    length = np.linalg.norm(along, axis=1, keepdims=True)
+    return np.asarray(along / np.where(length > 0, length, 1.0))
 
 
 def find_walls(

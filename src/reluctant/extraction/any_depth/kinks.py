@@ -69,6 +69,7 @@ class Asker:
 
 
 SAME_PLACE = 1e-7  # kinks this close, relative to scale and distance, are one
+SLOPE_ERROR = 1e-4  # relative; a slope along a line, and a bend there, must agree this well with gradients
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ class KinkStore:
         self.kinks = Kinks(nothing.astype(np.intp), nothing, rows, rows, np.empty((0, 0)), nothing, nothing)
         self.ends = np.empty((0, 2, dim))  # of each line, beyond its last kinks
         self.middles = np.empty((0, dim))  # of pieces: one more than kinks on every line
+        self.directions = np.empty((0, dim))  # of their lines
         self.widths = np.empty(0)
+        self.along: list[FloatArray] = []  # slope (m,) of each piece along its line
         self.constant = np.empty(0, dtype=bool)  # pieces on which the function does not change: nothing shows there
         self._slopes: tuple[KnownLayers, Kinks, FeatureSlopes] | None = None
         self.gradients: dict[int, FloatArray | None] = {}  # of pieces measured so far, None where it failed
@@ -133,9 +136,11 @@ class KinkStore:
         origin, direction = lines.origins[line], lines.directions[line]
         points = origin + t[:, None] * direction
         self.middles = np.concatenate([self.middles, origin + ((edges[1:] + edges[:-1]) / 2)[:, None] * direction])
+        self.directions = np.concatenate([self.directions, np.repeat(direction[None], len(widths), axis=0)])
         self.widths = np.concatenate([self.widths, widths])
         pieces = scan.samples.line[scan.pieces.first] == line
         slope, sd = np.abs(scan.pieces.slope[pieces]).max(axis=1), scan.pieces.slope_sd()[pieces]
+        self.along += [*scan.pieces.slope[pieces]]
         self.constant = np.concatenate([self.constant, slope <= DOUBLE.in_line * sd])
         self.ends = np.concatenate([self.ends, (origin + np.outer(edges[[0, -1]], direction))[None]])
         n, m = len(t), scan.creases.jump.shape[1]
@@ -158,15 +163,39 @@ class KinkStore:
 
     # ---- normals
 
-    def measure(self, which: IntArray) -> None:
-        """Gradients on both sides of these kinks. Cost: d + 2 rows for each piece not yet measured."""
+    def measure(self, which: IntArray, known: KnownLayers) -> None:
+        """Gradients on both sides of these kinks. Cost: 2 rows a piece, and one for each direction known layers leave.
+
+        A gradient is a combination of those of the known features: where units are off, it has few directions. Where
+        it says another slope along the line than the line itself, features are missing, and all directions are asked.
+        """
         gradient_step = 0.15  # of the width of a piece
         pieces = np.unique(np.concatenate([self.piece_before(which), self.piece_before(which) + 1]))
         new = np.array([piece for piece in pieces if int(piece) not in self.gradients], dtype=np.intp)
-        if not len(new):
-            return
-        found = gradients(self.ask, self.middles[new], None, gradient_step * self.widths[new], self.noise, self.rng)
-        for piece, slope, good in zip(new, found.slope, found.good, strict=True):
+        whole: list[int] = []
+        for piece in new:
+            directions = known.directions(self.middles[piece])
+            if 0 < len(directions) < self.dim:
+                self._measure(np.array([piece]), directions, gradient_step)
+                if self._agrees(int(piece)):
+                    continue
+            whole.append(int(piece))
+        if whole:
+            self._measure(np.array(whole), None, gradient_step)
+
+    def _agrees(self, piece: int) -> bool:
+        """True if the gradient in a piece gives the slope that its line has there."""
+        gradient, along = self.gradients[piece], self.along[piece]
+        if gradient is None:
+            return True
+        off = gradient @ self.directions[piece] - along
+        return bool(np.linalg.norm(off) <= SLOPE_ERROR * np.linalg.norm(along))
+
+    def _measure(self, pieces: IntArray, directions: FloatArray | None, step: float) -> None:
+        steps = step * self.widths[pieces]
+        found = gradients(self.ask, self.middles[pieces], directions, steps, self.noise, self.rng)
+        slopes = found.slope if directions is None else found.slope @ directions
+        for piece, slope, good in zip(pieces, slopes, found.good, strict=True):
             self.gradients[int(piece)] = slope if good else None
 
     def measured(self) -> BoolArray:
@@ -176,7 +205,6 @@ class KinkStore:
 
     def normal(self, kink: int) -> tuple[FloatArray, float] | None:
         """Unit normal of the crease and the size of its bend, None where gradients failed."""
-        bend_error = 1e-4  # relative; the bend along the line and across it must agree this well
         before = int(self.piece_before(np.array([kink]))[0])
         left, right = self.gradients.get(before), self.gradients.get(before + 1)
         if left is None or right is None:
@@ -184,7 +212,7 @@ class KinkStore:
         _, sizes, rows = np.linalg.svd(right - left, full_matrices=False)
         along = (right - left) @ self.kinks.direction[kink]
         off = np.linalg.norm(along - self.kinks.bend[kink]) + sizes[1:].sum()
-        return None if off > bend_error * sizes[0] else (rows[0], float(sizes[0]))
+        return None if off > SLOPE_ERROR * sizes[0] else (rows[0], float(sizes[0]))
 
     def jump(self, kink: int) -> FloatArray | None:
         """Jump (d,) of the slope of one sum of the outputs, the same for all kinks; None where gradients failed."""

@@ -167,7 +167,16 @@ class LayerSearch:
         self.tried_again: set[int] = set()  # for neurons that show in part of space
         self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
         self.mirrored: BoolArray | None = None  # those that are active on both sides
+        self.begun = False  # with neurons that were known before
         self.open_sides = False  # there are no sides to find: layers see more than the one before them
+
+    def begin(self, normals: FloatArray, offsets: FloatArray) -> None:
+        """Neurons of a first layer whose hyperplanes are known, and their sides too; they are measured once more."""
+        for normal, offset in zip(normals, offsets, strict=True):
+            crease = Crease(-offset * normal[None], normal, 0.0)
+            self.neurons.append(Neuron(crease, solve_crease(self.known, crease), turned=False))
+        self.begun = True
+        self.sharpen()
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
@@ -176,6 +185,7 @@ class LayerSearch:
         elif self.limits.in_part and self.find_by_jumps():
             return
         quiet, enough = 0, self.limits.quiet_lines if self.known.layers else self.limits.quiet_lines_first
+        enough = 1 if self.begun else enough
         most = self.store.lines + self.limits.new_lines
         while quiet < enough * self.patience() and self.store.lines < most * self.patience() and not self.at_odds():
             if not len(self.next_batch()):
@@ -215,7 +225,7 @@ class LayerSearch:
         which = np.flatnonzero(self.store.unexplained(self.known) & (kinks.width > NARROWEST * kinks.unit))
         which = which[np.argsort(-(kinks.width / kinks.unit)[which])]
         if len(which):
-            self.store.measure(which)
+            self.store.measure(which, self.known)
         seen = [(kink, jump) for kink in which if (jump := self.store.jump(int(kink))) is not None]
         if not seen:
             return []
@@ -263,7 +273,7 @@ class LayerSearch:
             self.store.scan_random(lines - self.store.lines)
         kinks = self.store.kinks
         which = np.flatnonzero(kinks.width > NARROWEST * kinks.unit)
-        self.store.measure(which)
+        self.store.measure(which, self.known)
         seen = [(kink, normal) for kink in which if (normal := self.store.normal(int(kink))) is not None]
         if not seen:
             return
@@ -297,7 +307,8 @@ class LayerSearch:
         for k, neuron in enumerate(self.neurons):
             passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
             crease = neuron.crease.with_points(passed)
-            if not self.known.layers and off_at(neuron, passed) > self.limits.sharp * self.store.scale:
+            sharp = self.limits.sharp * self.store.scale
+            if not self.known.layers and off_at(neuron, passed) > sharp and len(neuron.crease.points) <= self.store.dim:
                 crease = crease.with_points(places_of(self.asker, crease, self.store.dim + 2))
             incoming = solve_crease(self.known, crease)
             as_open = incoming.open.shape[1] <= neuron.incoming.open.shape[1]
@@ -323,8 +334,10 @@ class LayerSearch:
         self.tried_again.update(which.tolist())
         for kink in which[straight_in_cell(self.asker, self.store, self.cells(near=True), which)]:
             if self.unexplained()[kink]:
-                self.store.measure(np.array([kink]))
+                self.store.measure(np.array([kink]), self.known)
                 self.try_kink(int(kink), hidden=True)
+        if not self.known.layers and len(self.neurons) > before:
+            self.let_go_bending()
         return len(self.neurons) - before
 
     def patience(self) -> int:
@@ -381,13 +394,13 @@ class LayerSearch:
             self.tried.update(batch.tolist())
             straight = batch[straight_in_cell(self.asker, self.store, self.cells(), batch)]
             if not self.known.layers:
-                self.store.measure(straight)
+                self.store.measure(straight, self.known)
             self.close()
             for kink in straight:
                 if self.at_odds():
                     break
                 if self.unexplained()[kink]:
-                    self.store.measure(np.array([kink]))
+                    self.store.measure(np.array([kink]), self.known)
                     self.try_kink(int(kink))
             fruitless = 0 if len(self.neurons) > found else fruitless + len(batch)
             if not self.known.layers:
@@ -628,8 +641,16 @@ class LayerSearch:
 class Ladder:
     """The searches of all layers so far; below each, sides are decided."""
 
-    def __init__(self, oracle: Counting, asker: Asker, store: KinkStore, limits: LayerLimits) -> None:
+    def __init__(
+        self,
+        oracle: Counting,
+        asker: Asker,
+        store: KinkStore,
+        limits: LayerLimits,
+        first: tuple[FloatArray, FloatArray] | None = None,
+    ) -> None:
         self.oracle, self.asker, self.store, self.limits = oracle, asker, store, limits
+        self.first = first  # normals and offsets of the first layer, where they are known
         self.searches: list[LayerSearch] = []
         self.both = False  # open neurons of the last layer are there on both sides
 
@@ -651,6 +672,8 @@ class Ladder:
             number = len(self.searches) + 1
             search = LayerSearch(self.asker, self.store, self.known(), self.limits)
             with self.oracle.stage(f"layer {number}"):
+                if number == 1 and self.first is not None:
+                    search.begin(*self.first)
                 search.run()
                 if search.explains_little() and self.find_hidden():
                     continue
@@ -668,7 +691,7 @@ class Ladder:
             self.push(search)
             if is_last(self.known()):
                 return
-            self.both = self.limits.in_part
+            self.both = any(not neuron.incoming.closed for neuron in search.neurons)
             if self.both and is_last(self.known()):
                 return
             self.both = False

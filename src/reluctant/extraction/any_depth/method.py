@@ -18,11 +18,11 @@ from reluctant.extraction.any_depth.readout import (
     fitted_top,
     oriented_network,
     polish_to_all,
-    refine_first_weights,
     rows_for_fit,
     rows_on_rare_sides,
     without_outputs,
 )
+from reluctant.extraction.any_depth.search_space import SearchSpace
 from reluctant.extraction.method import (
     Candidate,
     FittedTop,
@@ -30,12 +30,12 @@ from reluctant.extraction.method import (
     Keep,
     Memory,
     Method,
+    OrientedHyperplanes,
     StageFailed,
     affine_map,
     check_settings,
 )
-from reluctant.geometry import DistanceNoise, Frame
-from reluctant.geometry.row_space import row_space
+from reluctant.geometry import DistanceNoise
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
@@ -54,6 +54,7 @@ class AnyDepth(Method):
         search: how long the search for layers goes on.
         completion: when the layers are complete.
         fit_rounds: how often all parameters are fitted, each time to the rows besides that the last fit missed.
+        first: hyperplanes of the first layer, where they are known: the search begins above them.
         lines_end: how far lines go, in typical inputs; None for as far as there are creases.
     """
 
@@ -65,45 +66,50 @@ class AnyDepth(Method):
     completion: Completion = field(default_factory=Completion)
     fit_rounds: int = 4
     lines_end: float | None = None
+    first: OrientedHyperplanes | None = None
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("many_inputs", "fit_rounds"))
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
-        frame = _frame(oracle, noise, rng, self.many_inputs)
+        if self.first is None:
+            space = SearchSpace.of(oracle, noise, rng, self.many_inputs)
+        else:
+            space = SearchSpace.around(self.first, oracle.dim)
         memory = Memory()
-        ask = memory.listening(lambda rows: oracle.query(frame.points(rows)))
-        store = KinkStore(ask, len(frame.basis), noise, rng, self.lines_end)
+        ask = memory.listening(lambda rows: oracle.query(space.points(rows)))
+        store = KinkStore(ask, space.dim, space.noise(noise), rng, self.lines_end)
         with oracle.stage("lines"):
             store.scan_random(self.first_lines)
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
-        ladder = Ladder(oracle, Asker(ask, noise, rng, store.scale, store.spacing()), store, self.search)
+        asker = Asker(ask, store.noise, rng, store.scale, store.spacing())
+        ladder = Ladder(oracle, asker, store, self.search, space.first)
 
         parts: list[Hybrid] = []
 
         def is_last(known: KnownLayers) -> bool:
-            keep(frame.lifted(without_outputs(known, oracle.outputs)))
+            keep(space.lifted(without_outputs(known, oracle.outputs)))
             if mostly_explained(known, memory, rng, self.completion):
                 return True
+            if ladder.both:  # the same layers, which have a fitted top already
+                return False
             with oracle.stage("fitted top", expected=TOP_ROWS):
-                parts.append(_hybrid(frame, known, memory, ask, rng))
+                parts.append(_hybrid(space, known, memory, ask, rng))
             keep(parts[-1])
             return False
 
-        known = _all_layers(ladder, memory, rng, self.completion, is_last, frame.lifted, parts).with_both_halves()
+        known = _all_layers(ladder, memory, rng, self.completion, is_last, space.lifted, parts).with_both_halves()
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
                 ask(rare)
         rows, answers = rows_for_fit(known, memory, rng)
         network = oriented_network(known, fit_readout(known, rows, answers), rows, answers)
-        network = polish_to_all(network, rows, answers, memory, noise, self.fit_rounds)
+        network = polish_to_all(network, rows, answers, memory, store.noise, self.fit_rounds)
         certificate = certify(network, known, rows, ladder.asker, CHECK_DISTANCES[-1] * store.scale)
-        network = frame.lifted(network)
-        if len(frame.basis) < oracle.dim and not network.skips:
-            network = refine_first_weights(oracle, network, noise, rng)
+        network = space.whole(oracle, network, noise, rng)
         return Candidate(network, certificate=certificate, limits=LIMITS)
 
 
@@ -136,7 +142,11 @@ TOP_ROWS = 100  # fresh inputs that tell how far a fitted top is right
 
 
 def _hybrid(
-    frame: Frame, known: KnownLayers, memory: Memory, ask: Callable[[FloatArray], FloatArray], rng: np.random.Generator
+    space: SearchSpace,
+    known: KnownLayers,
+    memory: Memory,
+    ask: Callable[[FloatArray], FloatArray],
+    rng: np.random.Generator,
 ) -> Hybrid:
     """The layers that are certain, with the output that fits best, and how far it is right. Cost: 100 rows."""
     right_to = 1e-6  # of the deviation of the answers
@@ -145,7 +155,7 @@ def _hybrid(
     answers = ask(rows)
     off = np.abs(network(rows) - answers).max(axis=1) / max(float(answers.std(axis=0).max()), DOUBLE.tiny)
     top = FittedTop(len(known.layers), float((off <= right_to).mean()), float(np.median(off)), TOP_ROWS)
-    return Hybrid(frame.lifted(network), top)
+    return Hybrid(space.lifted(network), top)
 
 
 def _best_guess(known: KnownLayers, memory: Memory, rng: np.random.Generator) -> ReLUNetwork:
@@ -153,12 +163,3 @@ def _best_guess(known: KnownLayers, memory: Memory, rng: np.random.Generator) ->
     known = known.with_both_halves()
     rows, answers = rows_for_fit(known, memory, rng)
     return oriented_network(known, fit_readout(known, rows, answers), rows, answers)
-
-
-def _frame(oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, many_inputs: int) -> Frame:
-    """The directions that matter, where inputs are many; else all."""
-    if oracle.dim < many_inputs:
-        return Frame(np.zeros(oracle.dim), np.eye(oracle.dim))
-    with oracle.stage("row space"):
-        found = row_space(oracle.query, oracle.dim, noise, rng)
-    return found.frame

@@ -25,7 +25,7 @@ from reluctant.extraction.orientation import always_active, find_turned, turn_te
 from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.fitting.network_fit import neuron_errors, polish
 from reluctant.geometry import DistanceNoise, gradients
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
@@ -98,22 +98,23 @@ def fit_readout(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Re
 
 
 def fit_most(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Readout:
-    """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
-    robust_rounds, trimmed_rounds = 50, 5
-    agreeing = 0.6  # share of the rows in the last fits, at least
-    agrees_within = 1e-6  # relative; rows no farther off are in them too
-    deviation_floor = 1e-9  # relative; deviations below this count alike
+    """A fit to the rows that agree, as long as they are more than others: where a missing neuron plays a part.
+
+    A series of least squares in which rows count less the farther they are off, beyond a floor that sinks. Where the
+    floor is high, no row is left out; in the end only those that agree count.
+    """
+    robust_rounds, exact_rounds = 50, 8
+    highest_floor, agrees_within = 0.1, 1e-6  # relative; in the end rows no farther off than this count alike
+    explained = 1e-9  # relative: if no row is farther off, all are explained
     fit = _ReadoutFit.of(known, rows, answers)
     readout = fit.by_least_squares(np.ones(len(rows)))
-    for k in range(robust_rounds):
+    for k, floor in enumerate(np.geomspace(highest_floor, agrees_within, robust_rounds)):
         off = fit.deviations(readout)
-        if off.max() <= deviation_floor:
+        if off.max() <= explained:
             break
-        # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
-        if k < robust_rounds - trimmed_rounds:
-            readout = fit.by_normal_equations(1 / np.sqrt(np.maximum(off, deviation_floor)))
-        else:
-            readout = fit.by_least_squares(off <= max(np.quantile(off, agreeing), agrees_within))
+        weight = floor / np.maximum(off, floor)
+        exact = k >= robust_rounds - exact_rounds
+        readout = fit.by_least_squares(weight) if exact else fit.by_normal_equations(weight)
     return readout
 
 
@@ -147,7 +148,10 @@ class _ReadoutFit:
         left = self.design * weight[:, None]
         normal, right = left.T @ left, left.T @ (self.answers * weight[:, None])
         normal[np.diag_indices_from(normal)] += READOUT_RANK * normal.trace()
-        return self._readout(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False))
+        try:
+            return self._readout(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False))
+        except np.linalg.LinAlgError:  # features that depend on each other at the rows that count
+            return self.by_least_squares(weight)
 
     def _readout(self, found: FloatArray) -> Readout:
         found = (found.T / self.size).T
@@ -329,24 +333,14 @@ def refine_first_weights(
     oracle: Counting, network: ReLUNetwork, noise: DistanceNoise, rng: np.random.Generator
 ) -> ReLUNetwork:
     """Weights of the first layer from gradients. Cost: about 1.25 (d + 2) rows a neuron, less with several outputs."""
-    roomy_pool = 2000  # random points, to choose some far from every crease
-    roomy_share = 0.2  # share of them that stays in the choice
-    points_share = 1.25  # points for every neuron, where there is one output
-    least_share = 0.5  # where there are many: each neuron is on at half of the points
     room_step = 0.5  # of the room, in the steepest coordinate
     gradient_rank = 1e-3  # relative; what the gradients hardly say stays as it is
-    points = rng.standard_normal((roomy_pool, network.dim))
-    room = _room_of_coordinates(network, points)
-    roomy = np.argsort(-room)[: int(roomy_share * roomy_pool)]
-    points, room = points[roomy], room[roomy]
-    combinations = _by_first_layer(network, points)  # (n, m, h)
-    h = network.widths[1]
-    chosen = _spanning(combinations, int(h * max(points_share / network.outputs, least_share)) + 1)
-    with oracle.stage("first weights", expected=len(chosen) * (network.dim + 2)):
-        found = gradients(oracle.query, points[chosen], None, room_step * room[chosen], noise, rng)
+    points, combinations, room = spanning_points(network, rng)
+    with oracle.stage("first weights", expected=len(points) * (network.dim + 2)):
+        found = gradients(oracle.query, points, None, room_step * room, noise, rng)
     if not found.good.any():
         return network
-    left = combinations[chosen][found.good].reshape(-1, h)
+    left = combinations[found.good].reshape(-1, network.widths[1])
     first = network.weights[0]
     rest = found.slope[found.good].reshape(len(left), -1) - left @ first
     change = np.linalg.lstsq(left, rest, rcond=gradient_rank)[0]
@@ -375,16 +369,35 @@ def _by_first_layer(network: ReLUNetwork, points: FloatArray) -> FloatArray:
     return slopes * active[0][:, None, :]
 
 
-def _spanning(combinations: FloatArray, count: int) -> IntArray:
-    """Points whose combinations differ most, chosen one after the other; rounds of as many as there are neurons."""
-    n, m, h = combinations.shape
-    chosen: list[int] = []
-    while len(chosen) < count:
-        rest = np.setdiff1d(np.arange(n), chosen)
-        order = scipy.linalg.qr(combinations[rest].reshape(len(rest) * m, h).T, mode="r", pivoting=True)[1]
-        points = list(dict.fromkeys((order[:h] // m).tolist()))
-        chosen += rest[points][: count - len(chosen)].tolist()
-    return np.array(chosen, dtype=np.intp)
+def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Points (n, d) far from every crease whose gradients tell all first weights, and what these are made of.
+
+    Besides derivatives (n, m, h) by the values of the first layer there, and the room in every coordinate.
+    """
+    roomy_pool = 2000  # random points, to choose some far from every crease
+    roomy_share = 0.2  # share of them that stays in the choice
+    of_each = 8  # roomiest points at which a neuron is on, besides
+    points_share, least_share = 1.25, 0.5  # points for every neuron at most: of one output, and of many
+    well_told = 0.03  # smallest part of a neuron in the gradients, relative
+    points = rng.standard_normal((roomy_pool, network.dim))
+    room = _room_of_coordinates(network, points)
+    h, order = network.widths[1], np.argsort(-room)
+    on = np.linalg.norm(_by_first_layer(network, points), axis=1)[order] > 0  # (n, h): which neurons a point tells of
+    first = (on & (np.cumsum(on, axis=0) <= of_each)).any(axis=1)
+    first[: int(roomy_share * roomy_pool)] = True
+    points, room = points[order[first]], room[order[first]]
+    combinations = _by_first_layer(network, points)
+    size = np.sqrt((combinations**2).sum(axis=(0, 1)))
+    rest = combinations / np.where(size > 0, size, 1.0)
+    scaled, chosen = rest, list[int]()
+    for _ in range(int(h * max(points_share / network.outputs, least_share)) + 1):
+        chosen.append(int(np.argmax(np.linalg.norm(rest, axis=(1, 2)) * ~np.isin(np.arange(len(rest)), chosen))))
+        _, sizes, told = np.linalg.svd(scaled[chosen].reshape(-1, h), full_matrices=False)
+        known = told[sizes > well_told * sizes[0]]
+        rest = scaled - (scaled @ known.T) @ known
+        if len(known) == h:
+            break
+    return points[chosen], combinations[chosen], room[chosen]
 
 
 def certify(

@@ -13,6 +13,7 @@ import numpy as np
 
 from reluctant.extraction.depth_three.hyperplanes import (
     FramedHyperplanes,
+    check_depth,
     find_hyperplanes,
     mirrored_hyperplanes,
     orient_hyperplanes,
@@ -241,6 +242,7 @@ def find_first_layer(
     planes = find_hyperplanes(oracle, noise, rng)
     mirrored = mirrored_hyperplanes(oracle, planes, noise, rng)
     planes, margins = orient_hyperplanes(planes, mirrored)
+    check_depth(oracle, planes, mirrored, noise, rng)
     refined = refine_rows(oracle, planes, mirrored, noise, rng, row_error)
     singular = np.linalg.svd(refined.weights, compute_uv=False)
     return FirstLayer(

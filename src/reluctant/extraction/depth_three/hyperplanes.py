@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
-from reluctant.extraction.method import StageFailed
-from reluctant.extraction.straight_creases import LineInPlane, look_along
+from reluctant.extraction.method import OrientedHyperplanes, Shows, StageFailed
+from reluctant.extraction.straight_creases import LineInPlane, ends_in_cells, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.lines import BoolArray, IntArray, orthogonal_moves
@@ -43,6 +43,7 @@ class FramedHyperplanes:
     points: FloatArray  # (p, k) at which gradients were measured
     slopes: FloatArray  # (p, m, k)
     slope_sd: FloatArray  # (p,); infinite where a gradient is not known
+    line: LineInPlane | None = None  # the first one that was looked along
 
     @classmethod
     def none(cls, frame: Frame, scale: float, spread: float, outputs: int) -> FramedHyperplanes:
@@ -193,6 +194,26 @@ def orient_hyperplanes(
     return oriented, margins
 
 
+def check_depth(
+    oracle: Counting, planes: FramedHyperplanes, mirrored: BoolArray, noise: DistanceNoise, rng: np.random.Generator
+) -> None:
+    """Raise StageFailed if creases of a line bend at others than those of the first layer. `planes` are oriented.
+
+    Cost: 128 rows, fewer where a line has few creases.
+    """
+    if planes.line is None or mirrored.any():  # creases above two neurons of one hyperplane are rarer than this costs
+        return
+    first = OrientedHyperplanes(planes.frame, planes.normals, planes.offsets)
+    with oracle.stage("straight"):
+        ended = ends_in_cells(oracle.query, planes.line, first, noise, rng)
+    if ended:
+        reason = "creases that bend: there is another hidden layer"
+        raise StageFailed(
+            "straight", reason, number=ended, limit=0, certain=True, shows=Shows.BENT_CREASES,
+            first=first,
+        )  # fmt: skip
+
+
 WORST_NORMAL = 1e-6  # error of a normal that is still of use
 DEPENDENT = 1e-7  # smallest singular value of the normals over the largest, at which they are not independent
 LOOKS, NEARLY_ALL = 12, 10  # at far points of a hyperplane
@@ -329,7 +350,8 @@ class _HyperplaneSearch:
         expected = int(np.ceil((1 + slack_share) * len(line.first(generous=True)))) + slack
         new = line.plane.new_directions(min(self.oracle.dim, max(expected, 2)) - 2, self.rng)
         scale = float(np.sqrt(self.oracle.dim))
-        return FramedHyperplanes.none(line.plane.extended(new), scale, line.spread, self.oracle.outputs)
+        none = FramedHyperplanes.none(line.plane.extended(new), scale, line.spread, self.oracle.outputs)
+        return replace(none, line=line)
 
     def add(self, found: FramedHyperplanes, line: LineInPlane, creases: IntArray) -> FramedHyperplanes:
         """With the hyperplanes of these creases of a line, those that are not sure after another look."""

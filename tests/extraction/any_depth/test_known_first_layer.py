@@ -1,0 +1,89 @@
+"""A first layer that depth three has found: how many layers there are above it, and the search that begins with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from layers_known import search_tools
+
+import reluctant as rl
+from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.readout import spanning_points
+from reluctant.extraction.any_depth.search_space import SearchSpace
+from reluctant.extraction.depth_three.first_layer import find_first_layer
+from reluctant.extraction.method import OrientedHyperplanes, Shows, StageFailed
+from reluctant.geometry import DistanceNoise, Frame
+from reluctant.interface.health import examine
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+
+THREE = (12, 6, 6, 6, 2)
+
+
+def shown(true: ReLUNetwork, seed: int) -> OrientedHyperplanes | None:
+    """The first layer of a network with more than two hidden ones, None of another."""
+    oracle, rng = rl.open_oracle(true), np.random.default_rng(seed)
+    noise = DistanceNoise.of(examine(oracle, rng, 4), oracle.dim)
+    try:
+        find_first_layer(oracle, noise, rng)
+    except StageFailed as failure:
+        return failure.first if failure.shows is Shows.BENT_CREASES else None
+    return None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_third_layer_shows_before_first_weights_are_measured(seed: int) -> None:
+    true = planted(THREE, 5100 + seed)
+    first = shown(true, seed)
+    assert first is not None
+    rows = true.weights[0] @ first.frame.basis.T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert np.allclose((first.normals @ rows.T).max(axis=0), 1)  # on their active sides
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_layers_are_not_taken_for_three(seed: int) -> None:
+    assert shown(planted((12, 6, 10, 1), 5200 + seed), seed) is None
+
+
+def test_the_search_begins_above_a_layer_that_is_known() -> None:
+    true = planted(THREE, 5101)
+    result = rl.extract(rl.open_oracle(true), rng=1)
+    assert result.ok
+    assert [each.method for each in result.evidence["attempts"].entries] == ["DepthTwo", "DepthThree", "AnyDepth"]
+    rows = np.random.default_rng(0).standard_normal((1000, 12))
+    assert np.abs(result.network(rows) - true(rows)).max() < 1e-8 * true(rows).std()
+
+
+def test_inputs_of_a_subspace_are_as_large_as_elsewhere() -> None:
+    rng = np.random.default_rng(3)
+    frame = Frame(np.zeros(50), np.linalg.qr(rng.standard_normal((50, 8)))[0].T)
+    normals = np.linalg.qr(rng.standard_normal((8, 5)))[0].T
+    space = SearchSpace.around(OrientedHyperplanes(frame, normals, rng.standard_normal(5)), 50)
+    assert space.dim == 5
+    y = rng.standard_normal((4000, 5))
+    assert np.linalg.norm(space.points(y), axis=1).mean() == pytest.approx(np.sqrt(50), rel=0.06)
+    network = planted((5, 5, 1), 0)
+    assert np.allclose(space.lifted(network)(space.points(y[:9])), network(y[:9]))
+
+
+def test_gradients_for_first_weights_are_few_where_outputs_are_many() -> None:
+    network = planted((40, 12, 10, 8), 1)
+    points, combinations, _ = spanning_points(network, np.random.default_rng(0))
+    assert len(points) <= 4
+    assert np.linalg.matrix_rank(combinations.reshape(-1, 12)) == 12
+
+
+def test_a_gradient_of_too_few_features_is_measured_again():
+    """The line knows the slope along itself; a layer that lacks neurons leaves directions that nothing else shows."""
+    true = planted((6, 5, 4, 2), 7)
+    _, _, store = search_tools(true, 7)
+    lacking = KnownLayers(6, (Layer.of(true.weights[0][:2], true.biases[0][:2]),))
+    store.measure(np.arange(12), lacking)
+    whole = KnownLayers(6, ())
+    measured = {piece: slope for piece, slope in store.gradients.items() if slope is not None}
+    store.gradients.clear()
+    store.measure(np.arange(12), whole)
+    assert len(measured) > 8
+    for piece, slope in measured.items():
+        np.testing.assert_allclose(slope, store.gradients[piece], atol=1e-8 * np.abs(slope).max())
