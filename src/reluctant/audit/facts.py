@@ -451,6 +451,11 @@ class ErrorKind(StrEnum):
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
 
 
+def is_close(error: float | None) -> bool:
+    """True if a copy with this error is one, verified or not."""
+    return error is not None and error <= CLOSE
+
+
 @dataclass(frozen=True)
 class CopyError:
     """Errors of a copy: the largest seen, at how many inputs, the typical one (rms).

@@ -29,7 +29,9 @@ from reluctant.audit.facts import (
     SpanFacts,
     State,
     Truth,
+    is_close,
 )
+from reluctant.defenses import kinds_of
 from reluctant.errors import InvalidInput
 from reluctant.messages import Diagnosis
 
@@ -285,6 +287,11 @@ class Trial:
     refused: bool
     in_vain: bool
 
+    @property
+    def is_close(self) -> bool:
+        """True if a copy was measured to be close, verified or not."""
+        return is_close(self.error)
+
 
 @dataclass(frozen=True)
 class DefenseRow:
@@ -306,6 +313,17 @@ class DefenseRow:
     no_method: bool
     cut: bool
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of its defenses without their settings."""
+        return kinds_of(self.defense)
+
+    @property
+    def is_open(self) -> bool:
+        """True if a copy was tried and not made, and that says nothing: the methods did not come to their end."""
+        best = self.rebuilt
+        return best is not None and self.stopped is None and not (best.ok or best.is_close)
+
 
 @dataclass(frozen=True)
 class FailedDefense:
@@ -316,7 +334,7 @@ class FailedDefense:
     message: str
 
 
-NO_GRADIENTS = "gradient-none"  # the defense that leaves values alone
+NO_DEFENSE, NO_GRADIENTS = "none", "gradient-none"  # the model as it is, and with values alone
 
 
 @dataclass(frozen=True)
@@ -336,10 +354,15 @@ class SweepFacts:
     cheapest: str | None = None
 
     @property
+    def cheapest_row(self) -> DefenseRow | None:
+        """The row of the cheapest defense that stops a copy; None if there is none."""
+        return next((row for row in self.rows if row.defense == self.cheapest), None)
+
+    @property
     def explanations(self) -> tuple[int, int] | None:
         """Queries of a copy with the gradients that the target answers, and without; None where it answers none."""
         found = {row.defense: row.rebuilt for row in self.rows}
-        bare, without = found.get("none"), found.get(NO_GRADIENTS)
+        bare, without = found.get(NO_DEFENSE), found.get(NO_GRADIENTS)
         if bare is None or without is None or not (bare.copied and without.copied):
             return None
         return bare.queries, without.queries

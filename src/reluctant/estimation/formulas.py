@@ -14,7 +14,6 @@ from itertools import pairwise
 from reluctant.errors import InvalidInput
 from reluctant.extraction.any_depth import AnyDepth
 from reluctant.extraction.any_depth.completion import Completion
-from reluctant.extraction.attempts import HEALTH_LINES
 from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.candidate_check import (
     FAR_POINTS,
@@ -39,7 +38,7 @@ from reluctant.extraction.few_digits.method import (
 )
 from reluctant.extraction.few_digits.noisy_extension import starting_points
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.interface.health import ROWS_PER_LINE
+from reluctant.interface.health import ROWS_PER_LINE, VERB_LINES
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis
 from reluctant.numerics import unit_roundoff
@@ -148,7 +147,7 @@ class Answers:
 
 # ---- formulas
 
-HEALTH_ROWS = float(ROWS_PER_LINE * HEALTH_LINES)
+HEALTH_ROWS = float(ROWS_PER_LINE * VERB_LINES)
 ROWS_OF_OUTPUTS = 2  # a neuron, where there are several outputs
 ROWS_A_CREASE = 5  # of the line, about
 ROWS_A_LINE, ROWS_A_SUBSPACE = 75.0, 105.0  # a neuron, about, in float32

@@ -92,7 +92,6 @@ USE_SHARE = 0.12
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 # To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
 SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
-HEALTH_LINES = 4
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
@@ -284,7 +283,7 @@ class Extraction:
 
     def go_as_asked(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
-        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
+        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng))
         self.found.enter(place.health, place.own_box)
         if not self.reads_labels:
             place = self.with_trusted_gradients(self.behind_link(place))
@@ -331,7 +330,7 @@ class Extraction:
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_rounded)
+        read = find_link(place.oracle, place.health, self.rng, coarse=self.may_read_rounded)
         if read is None:
             return place
         self.run.oracle, self.found.link = read.oracle, read
@@ -418,7 +417,7 @@ class Extraction:
     def inside(self, space: Counting, box: Domain) -> Place:
         """The target asked inside a box alone."""
         oracle = Counting(space.inner, space.ledger, box)
-        return Place(oracle, examine_health(oracle, self.rng, HEALTH_LINES), box)
+        return Place(oracle, examine_health(oracle, self.rng), box)
 
     def beyond_the_box(self, space: Counting, box: Domain, found: CheckedNetwork) -> Ending:
         """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.

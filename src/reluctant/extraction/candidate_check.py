@@ -168,6 +168,7 @@ def check_candidate(
         noise, most = Noise(near, noise.relative, candidate.precision.rounding), FEW_DIGITS_TOLERANCE
     elif candidate.asked is not None:
         most = FEW_DIGITS_TOLERANCE  # its lines have been compared with the noise
+    noise = replace(noise, rounding=max(noise.rounding, candidate.rounding))
     if oracle.explained is not None and not candidate.compared_lines and network.depth > 2:
         by_gradients = examine_by_gradients(
             oracle, network, rng, noise=noise, held_out=candidate.held_out, counterexamples=counterexamples

@@ -226,6 +226,7 @@ class Candidate:
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
     verification: LabelVerification | Verification | None = None  # of a method that compares by itself
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made
+    rounding: float = 0.0  # unit roundoff of the answers, where the method has read it from them
 
     @property
     def compared_lines(self) -> bool:

@@ -243,6 +243,7 @@ FAR_SCALES = (1e2, 1e4, 1e6)
 NOISE_SCALE = 1e4  # far enough that relative noise is seen apart from absolute noise
 UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold between far scales
 ROWS_PER_LINE = 17
+VERB_LINES = 4  # of the check inside another verb
 
 
 def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[InputsKeywords]) -> Interface:
@@ -267,7 +268,9 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
         return examine(in_units(opened)[0], generator, lines)
 
 
-def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Interface:
+def examine(
+    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None
+) -> Interface:
     """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
@@ -322,9 +325,16 @@ def _ask_far(
 
 
 def _summarise(
-    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
-    integers: IntegerKind | None, steps: StepKind | None, bent: bool, queries: int, lost: FloatArray | None,
-) -> Interface:  # fmt: skip
+    near: ShortLines,
+    repeated: FloatArray,
+    far: dict[float, ShortLines],
+    raw: RawDigits | None,
+    integers: IntegerKind | None,
+    steps: StepKind | None,
+    bent: bool,
+    queries: int,
+    lost: FloatArray | None,
+) -> Interface:
     scores = integers is IntegerKind.SCORES
     lines = far.get(NOISE_SCALE)
     near_noise = _near_reading(near, raw, scores)

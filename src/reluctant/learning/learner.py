@@ -169,7 +169,6 @@ def stands_out(drawn: DrawnPoints) -> bool:
     return bool(off.max() > FAR_FROM_MOST * np.median(off))
 
 
-HEALTH_LINES = 4
 # Tolerances are wide, for noise differs from place to place; where that hides too much, less counts as noise.
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
@@ -215,8 +214,8 @@ class Learner:
 
     def search(self) -> Outcome:
         """Points, the exact method, lines."""
-        health = self.health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
-        read = find_link(self.oracle, health, self.rng, HEALTH_LINES)
+        health = self.health = self.evidence["health"] = examine_health(self.oracle, self.rng)
+        read = find_link(self.oracle, health, self.rng)
         if read is not None:
             self.oracle = self.run.oracle = read.oracle
             self.evidence.update(read.evidence())

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.defenses.defense import labels_of
+from reluctant.defenses import labels_of
 from reluctant.extraction.any_position.accuracy import DEVIATIONS, UNMET_TERMS
 from reluctant.interface.kinds import IntegerKind, find_top_k
 from reluctant.interface.noise import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise

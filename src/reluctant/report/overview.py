@@ -11,13 +11,13 @@ from datetime import datetime
 from itertools import islice
 
 from reluctant.audit.facts import CopyMethod, ErrorKind, State, VerificationFacts
-from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
+from reluctant.audit.record import NO_DEFENSE, AuditRecord, Confidence, LeakKind, Level
 from reluctant.estimation.formulas import shape_name
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import decimal_places, listed
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
-from reluctant.report.sweep_text import is_close, is_open, rate_delays
+from reluctant.report.sweep_text import rate_delays
 from reluctant.report.text import (
     Writer,
     advice,
@@ -467,16 +467,16 @@ def _cheapest(record: AuditRecord) -> Figure | None:
     sweep = record.defenses
     if sweep is None or not any(row.rebuilt is not None and row.rebuilt.ok for row in sweep.rows):
         return None  # nothing was rebuilt, so there is nothing to defend against
-    row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
+    row = sweep.cheapest_row
     if row is None:  # none is known to help; one that is not decided may
-        tried = [each for each in sweep.rows if each.defense != "none" and each.rebuilt is not None]
-        undecided = sum(is_open(each) for each in tried)
+        tried = [each for each in sweep.rows if each.defense != NO_DEFENSE and each.rebuilt is not None]
+        undecided = sum(each.is_open for each in tried)
         note = f"{undecided or 'none'} of {len(tried)} tried"
         return Figure(DEFENSE, "not decided" if undecided else NONE_KNOWN, note)
     kept = row.honest.labels_kept
     notes = [f"{defense_words(row.defense)} stopped exact recovery"]
     notes += [f"keeps {percent(kept)} of labels"] if kept is not None else []
-    if is_close(row.rebuilt):
+    if row.rebuilt is not None and row.rebuilt.is_close:
         notes.append("a close copy was made all the same, not verified")
     return Figure(DEFENSE, NONE_KNOWN, "; ".join([*notes, UNTRIED]))
 

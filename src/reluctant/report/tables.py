@@ -273,7 +273,7 @@ def _obfuscation(record: AuditRecord) -> str:
         return "No defense was tried."
     if sweep.open is not True:
         return "Nothing was rebuilt without a defense, so none can be seen to stop that."
-    row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
+    row = sweep.cheapest_row
     if row is None:
         return "None of the defenses tried is known to stop exact recovery."
     return f"Exact recovery was stopped, at the least cost to users by {defense_words(row.defense)}."

@@ -27,7 +27,7 @@ from reluctant.audit.facts import (
     State,
 )
 from reluctant.audit.record import AuditRecord, Level, StepFacts
-from reluctant.defenses.defense import DefenseSpec
+from reluctant.defenses import DefenseSpec
 from reluctant.estimation.formulas import shape_name
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import beside_a_copy

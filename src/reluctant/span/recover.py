@@ -296,7 +296,6 @@ class Span(Ended):
 
 
 TYPICAL_POINTS = 64
-HEALTH_LINES = 4  # of a second look, behind a link
 
 
 def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng: np.random.Generator) -> float | None:
@@ -452,7 +451,7 @@ class _Recovery:
     def behind_link(self, span: Span, rng: np.random.Generator, fine: bool) -> Span:
         """The span, or that of the values behind the link that refused answers show."""
         health = span.evidence.get("health")
-        read = None if health is None or span.ok else find_link(self.oracle, health, rng, HEALTH_LINES)
+        read = None if health is None or span.ok else find_link(self.oracle, health, rng)
         if read is None:
             return span
         self.run.oracle = read.oracle
