@@ -181,7 +181,7 @@ def check_candidate(
         points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
         at_use=points_at_use(worth) if network.depth <= 2 else deep_points_at_use(worth),
         on_lines=points_on_lines(worth) if network.depth <= 2 else deep_points_on_lines(worth),
-        on_rays=points_on_rays(worth) if network.depth <= 2 and not candidate.compared_lines else 0,
+        on_rays=points_on_rays(spent.asked) if one_layer and not candidate.compared_lines else 0,
         per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
         asked=candidate.asked,
