@@ -165,7 +165,7 @@ def verify(
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
-    Compares at three scales, on the network's creases and beside them. A network written with a softmax, sigmoid or
+    Compares at four scales, on the network's creases and beside them. A network written with a softmax, sigmoid or
     tanh is compared behind it, as --link would, without the option. Where the target's answers saturate far out, it
     stays inside a box in which they do not. If the target answers values instead, both are compared before the link,
     and the output says so. Exit status 1 if they disagree.
