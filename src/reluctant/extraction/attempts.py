@@ -487,6 +487,7 @@ class Extraction:
             except StageFailed as failure:
                 self.found.fail(str(failure))
                 self.shows, self.lines, self.first = failure.shows, failure.lines, failure.first
+                self.counterexamples += [] if failure.against is None else [failure.against]
                 self.run.keep(failure.partial or self.run.partial)
                 if failure.outcome is not None:
                     self.found.reason = failure.diagnosis or self.found.reason

@@ -204,6 +204,7 @@ def check_candidate(
         points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
         at_use=points_at_use(worth) if network.depth <= 2 else deep_points_at_use(worth),
         on_lines=points_on_lines(worth) if network.depth <= 2 else deep_points_on_lines(worth),
+        on_rays=points_on_rays(spent.asked) if one_layer and not candidate.compared_lines else 0,
         per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
         asked=candidate.asked,
@@ -251,3 +252,9 @@ def points_on_lines(spent: int) -> int:
     """Points on lines through the scale of use, and where neurons are rarely on."""
     fewest_points, share = 16, 5e-3  # of the rows spent
     return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
+
+
+def points_on_rays(spent: int) -> int:
+    """Points on rays, which cross narrow ridges; where few rows were spent, the search itself has read a whole line."""
+    most_points, share = 1000, 2e-2  # of the rows spent
+    return 0 if spent < FEW_ROWS else int(min(share * spent, most_points))

@@ -192,7 +192,9 @@ LADDER = (
     Rung(_always(DepthThree()), _DIGITS, when=lambda now: now.layers().may_be_deeper),
     Rung(_ONE_LAYER, _DIGITS, when=lambda now: now.layers().may_be_one_layer and now.layers().one_layer),
     Rung(
-        lambda now: AnyPosition(fewest_neurons=now.layers().creases),  # a few lines do not show all neurons apart
+        lambda now: AnyPosition(  # a few lines do not show all neurons apart
+            fewest_neurons=now.layers().creases, through=np.array(now.against) if now.against else None
+        ),
         _DIGITS,
         when=lambda now: now.layers().may_be_one_layer,
     ),
