@@ -261,10 +261,10 @@ class Attempts:
             rows = run.rows.asked - before
             self.entries.append(Attempt(type(method).__name__, rows, stage or run.stage, number, limit, raised))
 
-    def last_was_cheap(self, attempts: int) -> bool:
-        """True if the last method has had fewer attempts, with less than half of the rows of all methods."""
+    def last_was_cheap(self, attempts: int, *, however: bool = False) -> bool:
+        """True if the last method has had fewer attempts, with less than half of all rows, or however many."""
         same = [entry.rows for entry in self.entries if entry.method == self.entries[-1].method]
-        return len(same) < attempts and 2 * sum(same) <= sum(entry.rows for entry in self.entries)
+        return len(same) < attempts and (however or 2 * sum(same) <= sum(entry.rows for entry in self.entries))
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain data for JSON."""
