@@ -173,7 +173,7 @@ def show_pairs(name: str, pairs: list[Any], most: str) -> None:
 
 HONESTY = (
     (8, 6, 4, 1), (12, 10, 8, 2), (20, 10, 5, 1), (30, 20, 20, 1), (10, 8, 6, 4, 1), (16, 12, 8, 4, 3),
-    (20, 15, 10, 5, 1),
+    (20, 15, 10, 5, 1), (40, 30, 20, 10, 1),
 )  # fmt: skip
 
 
@@ -256,14 +256,16 @@ def outputs() -> None:
 
 
 def unseen() -> None:
-    """Networks with a unit of the last hidden layer that is off at all of rank + 20 random inputs, far out."""
-    widths, networks = (64, 32, 16, 100), 300
-    count, rows = 0, widths[-2] + 20
+    """Networks with a unit of the last hidden layer that is off at all of the first so many random inputs, far out."""
+    widths, networks, counts = (64, 32, 16, 100), 300, (36, 100, 200, 400, 616)
+    missed = np.zeros(len(counts), dtype=int)
     for seed in range(FIRST_SEED, FIRST_SEED + networks):
-        inputs = 1e3 * np.random.default_rng([seed, 1]).standard_normal((rows, widths[0]))
-        count += not planted(widths, seed).patterns(inputs)[len(widths) - 3].any(axis=0).all()
+        inputs = 1e3 * np.random.default_rng([seed, 1]).standard_normal((counts[-1], widths[0]))
+        on = planted(widths, seed).patterns(inputs)[len(widths) - 3]
+        missed += [not on[:count].any(axis=0).all() for count in counts]
     name = "-".join(map(str, widths))
-    print(f"{name}: a unit is off at all of {rows} random inputs in {count} of {networks} networks", flush=True)
+    for count, networks_missed in zip(counts, missed, strict=True):
+        print(f"{name}: a unit is off at all of {count} random inputs in {networks_missed} of {networks} networks")
 
 
 def _output_space(widths: tuple[int, ...], kind: str, seed: int) -> tuple[bool, int, float]:

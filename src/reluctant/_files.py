@@ -1,13 +1,18 @@
-"""Files replaced whole: a write that fails, on a full disk for example, leaves the old file as it was."""
+"""Files replaced whole, so that a write that fails leaves the old one as it was; and plain data for JSON."""
 
 from __future__ import annotations
 
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 @contextmanager
@@ -44,3 +49,18 @@ def _mode_of_new_files() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def as_plain(value: Any) -> Any:
+    """Plain data that JSON can hold: NaN and inf become None, numpy's numbers plain ones."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [as_plain(item) for item in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, Enum):
+        return value.value
+    return value.item() if isinstance(value, np.generic) else value

@@ -235,7 +235,7 @@ def _on_cluster(function: Callable[[Item], Value], items: Sequence[Item], engine
 
 
 def _finished_pieces(library: Any, cluster: Cluster, tasks: list[Any]) -> list[Any]:
-    """Those that are done, once one is."""
+    """Wait for a piece; then all that are done."""
     look = cluster.patience()
     while True:
         try:

@@ -86,7 +86,7 @@ class ReluctantError(Exception):
         return first if isinstance(first, Words) else Words(str(self))
 
     def advised(self, *more: Any) -> Self:
-        """The same error with what to do at its end."""
+        """Add what to do to the end of the message."""
         self.args = (Words(self.words, *(part for each in more for part in (" ", each))),)
         return self
 

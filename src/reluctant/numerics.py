@@ -206,7 +206,7 @@ class Arrays:
         return array.astype(np.float64)
 
     def inverse(self, matrix: Array) -> Array:
-        """Of a square matrix."""
+        """The inverse of a square matrix."""
         return np.linalg.inv(matrix)
 
     def least_squares(self, design: Array, weights: Array) -> Array:
@@ -284,7 +284,7 @@ class TorchArrays(Arrays):
         return array.double()
 
     def inverse(self, matrix: Array) -> Array:
-        """Of a square matrix."""
+        """The inverse of a square matrix."""
         try:
             return self._torch.linalg.inv(matrix)
         except self._torch.linalg.LinAlgError as error:

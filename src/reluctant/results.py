@@ -145,13 +145,13 @@ class Ended(ABC):
 
     @property
     def link_found(self) -> Diagnosis | None:
-        """That the answers were read through a link which nobody gave; None where they were not."""
+        """The diagnosis that answers were read through a link which nobody gave; None if they were not."""
         link = self.evidence.get("found link")
         return None if link is None else Diagnosis("link-found", {"link": link, "percent": "percent" in self.evidence})
 
     @property
     def units_found(self) -> Diagnosis | None:
-        """That columns of different sizes were put into units which questions have found; None where they were not."""
+        """The diagnosis that questions found the units of columns of different sizes; None if they did not."""
         ratio = self.evidence.get("found units")
         return None if ratio is None else Diagnosis("units-found", {"ratio": ratio}, (ROWS_OF_USE,))
 
@@ -220,7 +220,7 @@ class Result(Ended):
         return self.outcome in {Outcome.RECOVERED, Outcome.LEARNED}
 
     def with_classes(self, oracle: Oracle) -> Self:
-        """The same with a network of all classes, the first 0, where the target's softmax left log-ratios to read.
+        """The result with a network of all classes, the first 0, if the target's softmax left log-ratios to read.
 
         The link is noted in the network: what it makes of the network's values are the target's answers.
         """
@@ -230,14 +230,14 @@ class Result(Ended):
         return replace(self, network=self.network.before_link(written_link(link)))
 
     def in_inputs_of(self, units: InputUnits | None) -> Self:
-        """The same with a network of the target's own inputs, where the run worked in units of them."""
+        """The result with a network of the target's own inputs, if the run worked in units of them."""
         if units is None:
             return self
         network = None if self.network is None else units.network(self.network)
         return replace(self, network=network, evidence={**self.evidence, "units": units})
 
     def with_log_ratios(self) -> Self:
-        """The same with a network of the values that were read: log-ratios, where it has all classes of a softmax."""
+        """The result with a network of the values that were read: log-ratios, if it has all classes of a softmax."""
         if self.network is None or self.network.link in ELEMENTWISE_LINKS:
             return self
         return replace(self, network=self.network.log_ratios())
@@ -298,7 +298,7 @@ TIMED_VERBS = frozenset({"extract", "learn", "span"})  # which take seconds
 
 
 def out_of_time(seconds: float, verb: str) -> Diagnosis:
-    """Of a run that its processor time ended, and not its rows."""
+    """The diagnosis of a run that ended with its processor time, not with its rows."""
     more = (Remedy("more-time", verb, {"seconds": None}),) if verb in TIMED_VERBS else ()
     return Diagnosis("out-of-time", {"seconds": seconds}, more)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant._files import as_plain
 from reluctant._version import __version__
 from reluctant.messages import Diagnosis
 from reluctant.oracles import Counting, Facts, Rows
@@ -72,7 +73,7 @@ class Record:
 
     def to_json(self) -> str:
         """One JSON object; NaN and inf become null."""
-        return json.dumps(jsonable(self.to_dict()), indent=2, allow_nan=False)
+        return json.dumps(as_plain(self.to_dict()), indent=2, allow_nan=False)
 
 
 def _facts_as_data(facts: Facts) -> dict[str, Any]:
@@ -89,14 +90,3 @@ def _facts_as_data(facts: Facts) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-def jsonable(value: Any) -> Any:
-    """Plain data that JSON can hold: NaN and inf become None, numpy's numbers plain ones."""
-    if isinstance(value, dict):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [jsonable(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value

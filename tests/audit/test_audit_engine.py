@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from reluctant import open_oracle
+from reluctant._files import as_plain
 from reluctant.audit import StandIn, sweep
-from reluctant.audit.record import StandsFor, as_plain
+from reluctant.audit.record import StandsFor
 from reluctant.defenses import defend
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted

@@ -10,9 +10,9 @@ from audit_kit import QUICK
 from scipy.special import log_softmax, softmax
 
 from reluctant import estimate, open_oracle
+from reluctant._files import as_plain
 from reluctant.audit import audit
 from reluctant.audit.budget import expected_cost
-from reluctant.audit.record import as_plain
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
 from reluctant.testing.faults import rounded

@@ -9,8 +9,7 @@ from reluctant import open_oracle
 from reluctant.audit import try_defense
 from reluctant.audit.defense_sweep import _copy, default_defenses, digits_given, digits_served, noise_served
 from reluctant.audit.findings import Findings, Settings, Skip
-from reluctant.defenses import defend
-from reluctant.defenses.defense import FEWER_DIGITS, split_last_defenses
+from reluctant.defenses import FEWER_DIGITS, defend, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.errors import InvalidRows
 from reluctant.interface import check_health

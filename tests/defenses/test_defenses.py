@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.defenses import DEFENSES
-from reluctant.defenses.defense import FEWER_DIGITS, split_last_defenses
+from reluctant.defenses import DEFENSES, FEWER_DIGITS, split_last_defenses
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Kind, NetworkOracle, Oracle

@@ -40,9 +40,10 @@ def test_a_box_of_the_users_own_is_not_left():
 
 def test_several_layers_are_compared_at_typical_inputs_as_they_cost():
     """A unit that one input in 200 turns off looks like one that is always on; some hundred inputs may not meet it."""
-    network = planted((5, 5, 4, 3), 3)
-    steep = rl.ReLUNetwork([*network.weights[:-1], 40 * network.weights[-1]], network.biases)
-    found = rl.extract(lambda x: LINK_FUNCTIONS["softmax"](steep(x)), dim=5, rng=3)
+    network = planted((6, 9, 6, 3), 3)
+    steep = rl.ReLUNetwork([*network.weights[:-1], 10 * network.weights[-1]], network.biases)
+    found = rl.extract(lambda x: LINK_FUNCTIONS["softmax"](steep(x)), dim=6, rng=0)
+    assert found.ok
     at_use = found.evidence["verification"].at_use
     assert at_use.asked > 4 * USE_POINTS
 

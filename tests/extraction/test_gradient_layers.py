@@ -69,3 +69,15 @@ def test_the_lines_of_depth_two_are_not_searched_again():
     tried = found.evidence["attempts"].entries
     assert [each.method for each in tried] == ["DepthTwo", "GradientLayers"]
     assert found.queries < 1900
+
+
+def test_a_search_without_end_is_cut_at_its_rows_a_crease():
+    network = planted((30, 12, 6, 1), 1)
+    result = rl.extract(
+        network, GradientLayers(rows_a_crease=2, fewest_creases=1, starts=1), gradients=True, rng=0, attempts=1
+    )
+    assert not result.ok
+    (attempt,) = result.evidence["attempts"].entries
+    assert attempt.stage in ("lines", "layers")
+    assert attempt.limit < attempt.number
+    assert attempt.rows < 500

@@ -117,6 +117,8 @@ def test_cheap_attempts_of_the_last_method_do_not_count():
     assert not tried.last_was_cheap(attempts=1)
     tried.entries += [entry("AnyDepth", 8_000, "completion")]
     assert not tried.last_was_cheap(attempts=4)
+    assert tried.last_was_cheap(attempts=4, however=True)
+    assert not tried.last_was_cheap(attempts=2, however=True)
 
 
 class OutOfRange(rl.Method):
@@ -158,7 +160,7 @@ def test_what_raised_an_exception_stays_with_it():
     with rl.open_oracle(network) as oracle:
         run = Run.begin(oracle, "extract", 0, None)
         search = attempts.Extraction(run, None, np.random.default_rng(0))
-        place = attempts.Place(oracle, examine_health(oracle, np.random.default_rng(0), 4))
+        place = attempts.Place(oracle, examine_health(oracle, np.random.default_rng(0)))
         with pytest.raises(StageFailed) as failed:
             search.attempt(place, OutOfRange(network, failures=1), np.random.default_rng(0))
     assert isinstance(failed.value.__cause__, IndexError)

@@ -85,7 +85,7 @@ def test_a_transcript_without_gradients_opens_with_them(tmp_path):
 
 
 def test_units_of_inputs_scale_gradients():
-    from reluctant.oracles.input_units import in_units
+    from reluctant.oracles.open import in_units
 
     samples = np.array([3.0, 50.0, 700.0, 9e3]) * gaussian_rows(40, 4) + 1e3
     scaled, units = in_units(open_oracle(NETWORK, gradients=True, inputs=samples))

@@ -7,7 +7,8 @@ import pytest
 
 import reluctant as rl
 from reluctant.errors import InvalidInput
-from reluctant.oracles.input_units import InputUnits, Scaled, in_own_units, in_units
+from reluctant.oracles.input_units import InputUnits, Scaled, in_own_units
+from reluctant.oracles.open import in_units
 from reluctant.testing import planted
 
 CENTRE = np.array([0.0, 2000.0, -3e5, 0.05, 7.0, 1e-4])

@@ -93,3 +93,18 @@ def test_a_wide_head_takes_seconds():
     assert found.ok
     assert (found.rank, found.basis.shape) == (40, (40, 4096))
     assert found.to_dict()["rank"] == 40
+
+
+def test_the_rounding_of_a_decomposition_is_no_direction(monkeypatch):
+    """Libraries differ in it by a factor of ten and more."""
+    network, exact = planted((50, 32, 400), 1), np.linalg.svd
+
+    def rounded(*given, **settings):
+        left, sizes, right = exact(*given, **settings)
+        return left, np.hypot(sizes, 64 * np.finfo(float).eps * sizes.max()), right
+
+    monkeypatch.setattr(np.linalg, "svd", rounded)
+    found = rl.output_space(network, rng=0)
+    assert found.ok
+    assert found.rank == 32
+    assert found.queries <= 32 + 20

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from reluctant import open_oracle
+from reluctant.extraction.candidate_check import check_candidate
+from reluctant.extraction.method import Candidate
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise
+from reluctant.oracles import Rows
 from reluctant.testing import planted
 from reluctant.verification.agreement import examine, examine_by_gradients
-from reluctant.verification.cells import covering_points, sparse_points
+from reluctant.verification.cells import covering_points, outermost_points, sparse_points
 from reluctant.verification.points import whole_line_points
 
 
@@ -72,8 +75,15 @@ def test_parts_of_the_first_layer_are_on_and_the_rest_is_off():
     assert not len(sparse_points(planted((4, 8, 3, 1), 0), 10, np.random.default_rng(0)))
 
 
-@pytest.mark.parametrize(("widths", "seed", "layer"), [((8, 6, 4, 1), 960016, 1), ((20, 15, 10, 5, 1), 960015, 2)])
-def test_a_unit_that_only_large_inputs_switch_on_is_missed(widths, seed, layer):
+@pytest.mark.parametrize(
+    ("widths", "seed", "layer"),
+    [
+        ((8, 6, 4, 1), 960016, 1),
+        ((20, 15, 10, 5, 1), 960015, 2),
+        ((20, 15, 10, 5, 1), 988007, 2),
+    ],
+)
+def test_a_unit_that_few_inputs_switch_on_is_missed(widths, seed, layer):
     network = planted(widths, seed)
     on = network.patterns(10 * np.random.default_rng(0).standard_normal((100_000, widths[0])))[layer].mean(axis=0)
     missing = without_neuron(network, layer, int(on.argmin()))
@@ -81,6 +91,29 @@ def test_a_unit_that_only_large_inputs_switch_on_is_missed(widths, seed, layer):
         found = examine_by_gradients(oracle, missing, np.random.default_rng(1), noise=Noise(1e-15, 1e-15))
     assert on.min() < 2e-3
     assert not found.ok
+
+
+@pytest.mark.parametrize(("widths", "seed"), [((20, 15, 10, 5, 1), 988007), ((10, 8, 6, 4, 1), 5159)])
+def test_outermost_points_are_in_the_small_part_of_space_where_a_unit_of_the_third_layer_is_on(widths, seed):
+    network = planted(widths, seed)
+    values = network.preactivations(np.random.default_rng(0).standard_normal((20_000, widths[0])))[2]
+    unit, side = min(
+        ((k, s) for k in range(widths[3]) for s in (1, -1)), key=lambda us: (us[1] * values[:, us[0]] > 0).sum()
+    )
+    rows = outermost_points(without_neuron(network, 2, unit), 2, 64, np.random.default_rng(0))
+    assert len(rows) <= 64
+    assert (side * values[:, unit] > 0).mean() < 4e-3
+    assert (side * network.preactivations(rows)[2][:, unit] > 0).any()
+
+
+def test_values_alone_show_such_a_unit_too():
+    network = planted((20, 15, 10, 5, 1), 988007)
+    missing = without_neuron(network, 2, 4)
+    for given, right in ((missing, False), (network, True)):
+        with open_oracle(network) as oracle:
+            exact, spent = Noise(1e-15, 1e-15), Rows(asked=25_000)
+            found = check_candidate(oracle, given, Candidate(given), exact, spent, np.random.default_rng(0))
+        assert found.verification.ok is right
 
 
 def test_covering_points_switch_on_units_that_random_inputs_do_not():

@@ -104,3 +104,13 @@ def test_an_unused_column_stays_recovered() -> None:
     result = rl.extract(on_columns((8, 12, 1), 20, UNUSED), dim=8, rng=20)
     assert result.ok
     assert result.units_found is None
+
+
+def test_hyperplanes_through_the_middle_set_no_unit() -> None:
+    scale, rng = np.array([1e-3, *[1.0] * 6, 1e3]), np.random.default_rng(0)
+    weights = [w.copy() for w in planted((8, 12, 1), 3).weights]
+    true = InputUnits(np.zeros(8), scale).network(ReLUNetwork(weights, [np.zeros(12), np.zeros(1)]))
+    copy = ReLUNetwork(true.weights, [1e-17 * rng.standard_normal(12), np.zeros(1)])  # as fits leave them
+    found = compare_at_own_scales(rl.open_oracle(true), copy, rng)
+    assert found is not None
+    assert found.ok

@@ -43,13 +43,13 @@ class SideLimit:
 
     @classmethod
     def of(cls, number_format: str, slopes: FloatArray, least: float) -> SideLimit:
-        """Of a target that gives its answers in this format, and has these gradients (m, d)."""
+        """The limit for a target with answers in this format and these gradients (m, d)."""
         given, added = (unit_roundoff(each) for each in (number_format, LEAST_EXACT))
         return cls.of_sums(ANSWER_ROUNDINGS * given, ANSWER_ROUNDINGS * min(given, added), slopes, least)
 
     @classmethod
     def of_sums(cls, given: float, added: float, slopes: FloatArray, least: float) -> SideLimit:
-        """Of answers that are off by a part of themselves, and by a part of the terms that are added up to them."""
+        """The limit where answers err by a share of themselves (given) and of the terms of their sums (added)."""
         return cls(least, given, added * float(np.sqrt(slopes.shape[1]) * np.linalg.norm(slopes, axis=1).max()))
 
     def at(self, points: FloatArray, answers: FloatArray) -> FloatArray:
@@ -222,7 +222,7 @@ class NetworkCopy:
 
     @property
     def _before_link(self) -> bool:
-        """The same of a sigmoid or tanh."""
+        """True if the network gives one value before a sigmoid or tanh, and the target what comes after it."""
         return self.network.link in LINK_MIDDLE and self.network.outputs == 1 and not self.facts.saturates
 
     def margins(self, values: FloatArray) -> Margins:
@@ -247,7 +247,7 @@ class NetworkCopy:
         return bool(np.abs(values - answers[0]).max() <= HALF_PROBABILITY)
 
     def sides(self, answers: FloatArray) -> Sides:
-        """Those of the target, which gives these answers (n, m) at the input, where the network flips, and beyond."""
+        """The sides of the target, by its answers (n, m) at the input, where the network flips, and beyond."""
         before = answers[0]
         if self._are_labels(answers):
             return SameLabel(float(before[0]))
@@ -277,7 +277,7 @@ class NetworkCopy:
         return (BEFORE_SIGMOID, COPY_AT_HALF) if unsigned else ()
 
     def own_units(self, values: FloatArray) -> tuple[Remedy, ...]:
-        """The same where the network, with these values, does not flip itself."""
+        """The remedies for other units where the network itself, with these values, does not flip."""
         signed = self.network.outputs == 1 and self._own_threshold() == 0 and not self.before_sigmoid
         return (COPY_AT_HALF_UNLINKED,) if signed and not self.facts.reference and in_unit(values) else ()
 

@@ -58,10 +58,9 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Facts, Kind, Oracle
-from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.links import Linked, link_of
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Run
 
 CERTAIN_MARGIN = 1e-3  # a probability that far from 0 or 1 is one of a class that is certain
@@ -77,7 +76,7 @@ CONSTANT_REASON = Diagnosis("constant-or-labels", remedies=(*Outcome.CONSTANT.di
 
 
 def labels_reason(answers: FloatArray) -> Diagnosis:
-    """Of labels (n, m), which may be numbers where there is one of them."""
+    """Why labels (n, m) have no gradient, and what to try; one column of labels may be numbers."""
     return Diagnosis("labels-without-gradient", remedies=(ON_A_COPY, *([IF_NUMBERS] if answers.shape[1] == 1 else [])))
 
 
@@ -233,7 +232,7 @@ FARTHEST_FLIP = 1e3  # times the input, or a typical one: that far away is anoth
 
 
 def unless_far(found: Flip) -> Flip:
-    """The same, or no flip where the step is far larger than any input."""
+    """The flip, or none if its step is far larger than any input."""
     size = max(float(np.linalg.norm(found.start)), float(np.sqrt(len(found.start))))
     if not found.ok or found.size <= FARTHEST_FLIP * size:
         return found

@@ -160,7 +160,7 @@ class Flip(Ended):
         return self.outcome is Outcome.FLIPPED
 
     def in_inputs_of(self, units: InputUnits, start: FloatArray) -> Flip:
-        """The same from this input of the target itself; sizes stay in units, in which columns can be compared."""
+        """The flip from this input of the target itself; sizes stay in units, in which columns can be compared."""
         x = None if self.x is None else units.rows(self.x)
         return replace(self, start=start, x=x, units=units)
 
@@ -236,7 +236,7 @@ class FlipSearch:
     left: float = np.inf  # the smallest margin where nothing flipped
 
     def flip(self, crossed: float = 0.0) -> Flip:
-        """As a result; crossed: where one output changes side."""
+        """The result of the search; crossed: where one output changes side."""
         if self.best is None:
             return Flip(self.outcome, self.start, evidence=self.evidence, reason=self.reason)
         before, after = self.margins.smallest(np.array([self.values, self.best.values]))
@@ -407,9 +407,9 @@ def _unlike_label(copy: NetworkCopy, *several: FloatArray) -> FloatArray:
 
 
 def _clear_points(copy: NetworkCopy, search: FlipSearch, points: FloatArray) -> FloatArray:
-    """Those points at which the network is beyond the rounding of a target that adds up in few digits, if any is.
+    """Points at which the network flips by more than sums in few digits round; all points if there is none.
 
-    Labels do not tell in how many.
+    A target may compute in few digits, and its labels do not show in how many.
     """
     values, slopes = copy.network(points), copy.network.gradients(points[:1])[0]
     limits = SideLimit.of(LEAST_EXACT, slopes, 0.0).at(points, values)

@@ -299,7 +299,7 @@ class GradientSource(Protocol):
         """Margins at the input that are no larger say nothing about a side."""
 
     def limit(self, slopes: FloatArray) -> SideLimit:
-        """The same of other inputs, where these are the gradients (m, d)."""
+        """The limit at other inputs, with these gradients (m, d)."""
 
     @property
     def slope_noise(self) -> float:
@@ -403,7 +403,7 @@ class QueriedTarget:
 
     @property
     def slope_noise(self) -> float:
-        """Of a difference of two answers over a step, in every direction."""
+        """Noise of a slope: of a difference of two answers over a step, all directions together."""
         directions = self.oracle.dim if self.basis is None else len(self.basis)
         return self.slope_noise_of(directions)
 
@@ -458,7 +458,7 @@ def _query_with_gaps(oracle: Counting, rows: FloatArray) -> FloatArray:
 
 
 def _longest_step(domain: Domain, basis: FloatArray | None) -> float:
-    """Of the steps for a gradient: along a span in a box, points are moved away from its bounds by as much."""
+    """The longest step for a gradient. In a box, points keep that far from its bounds."""
     return (
         np.inf if basis is None else float(np.min(np.subtract(domain.high, domain.low)) / (2 * MOVED_INSIDE * INSIDE))
     )

@@ -23,9 +23,8 @@ from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting
-from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 
 # points (n, d) to slopes (n, k) of one margin, and the norm of what noise puts on a difference of two of them
 MarginSlopes: TypeAlias = Callable[[FloatArray], tuple[FloatArray, float]]
@@ -61,7 +60,7 @@ class LocalLinearity:
 
     @property
     def linear_radius_along(self) -> float:
-        """The same along the gradient."""
+        """The distance along the gradient at which it has changed by half."""
         return _half_way(self.radii, self.along)
 
     def to_dict(self) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def share(step: str, left: int, kept: int) -> int:
 
 
 def with_extraction(step: str, rows: int, left: int, needed: Range | None) -> int:
-    """The same, so that extraction gets the rows that it is known to need, where so many are left: before all else."""
+    """The rows of a step, changed so that extraction gets the rows it needs while so many are left."""
     if needed is None or left < needed.expected:
         return rows
     if step == "extraction":
@@ -148,13 +148,13 @@ def answers_of(health: Interface) -> str:
 
 
 def rows_needed(oracle: Counting, known: Findings, health: Interface) -> Range | None:
-    """Of exact extraction, for the shape in the file and answers like these; None where there is none, or no number."""
+    """Rows of exact extraction for the shape in the file, with answers like these; None if one of both is unknown."""
     widths = _widths_of_file(known)
     return None if widths is None else _rows(oracle, known, health, widths)
 
 
 def needed_rows(oracle: Counting, known: Findings) -> RowsNeeded | None:
-    """The same where the budget ran out; of targets without a file for a few shapes that they may have."""
+    """Rows of exact extraction where the budget ran out; without a file, for a few shapes that the target may have."""
     health, widths = known.health, _widths_of_file(known)
     if health is None:
         return None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reluctant._files import write_text
-from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, LeakState, as_plain
+from reluctant._files import as_plain, write_text
+from reluctant.audit.record import LEAKS, AuditRecord, LeakKind, LeakState
 from reluctant.messages import Diagnosis
 
 RANKS = {LeakState.ABSENT: 0, LeakState.NOT_SETTLED: 1, LeakState.FOUND: 2}  # the larger, the worse
@@ -24,7 +24,7 @@ class LeakChange:
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """As a sentence is made of it."""
+        """The change as a diagnosis, which has its text in the catalogue."""
         words = {name: str(state).replace("-", " ") for name, state in (("before", self.before), ("after", self.after))}
         return Diagnosis("leak-changed", {"leak": str(self.leak), **words})
 
@@ -39,7 +39,7 @@ class FigureChange:
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """As a sentence is made of it."""
+        """The change as a diagnosis, which has its text in the catalogue."""
         return Diagnosis(f"{self.figure}-changed", {"before": self.before, "after": self.after})
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind, finite
+from reluctant.audit.facts import CLOSE, Bounds, Closeness, CopyError, CopyMethod, ErrorKind, finite, is_close
 from reluctant.evidence import Measured
 from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.learning.student import DIFFERING
@@ -88,11 +88,6 @@ def is_copy(run: Result) -> bool:
     checked = measured.value_check
     holds_at_use = checked is None or checked.at_use is None or bool(checked.at_use.ok)
     return run.ok or (holds_at_use and measured.held_out is None and is_close(copy_error(run).typical))
-
-
-def is_close(error: float | None) -> bool:
-    """True if a copy with this error is one, verified or not."""
-    return error is not None and error <= CLOSE
 
 
 def closeness(measured: HeldOutError) -> Closeness | None:

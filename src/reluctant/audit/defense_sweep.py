@@ -18,12 +18,20 @@ import numpy as np
 
 from reluctant.audit.budget import TIMES
 from reluctant.audit.copies import copy_error
-from reluctant.audit.defense_trial import BUDGET, METHODS, NO_DEFENSE, SECONDS, DefenseResult, Rebuilt, try_defense
+from reluctant.audit.defense_trial import BUDGET, METHODS, SECONDS, DefenseResult, Rebuilt, try_defense
 from reluctant.audit.facts import Bounds
 from reluctant.audit.findings import Findings, Skip
-from reluctant.audit.record import NO_GRADIENTS, FailedDefense, StandsFor, SweepFacts, SweepInputs
-from reluctant.defenses import HonestCost, defend
-from reluctant.defenses.defense import FEWER_DIGITS, MOST_DIGITS, DefenseSpec, labels_of, split_last_defenses
+from reluctant.audit.record import NO_DEFENSE, NO_GRADIENTS, FailedDefense, StandsFor, SweepFacts, SweepInputs
+from reluctant.defenses import (
+    FEWER_DIGITS,
+    MOST_DIGITS,
+    DefenseSpec,
+    HonestCost,
+    defend,
+    kinds_of,
+    labels_of,
+    split_last_defenses,
+)
 from reluctant.domains import Domain
 from reluctant.engines import Engine, as_they_end
 from reluctant.evidence import Measured
@@ -98,7 +106,7 @@ class Sweep:
 def _cost(row: DefenseResult) -> tuple[int, float, float]:
     """Other answers cost more than an error, and most where they give least; then the error, the labels that change."""
     error, other = row.honest.rms_error, bool(np.isnan(row.honest.rms_error))
-    less = max((k for k, name in enumerate(GIVES_LESS) if name in row.defense), default=0)
+    less = max((GIVES_LESS.index(kind) for kind in kinds_of(row.defense) if kind in GIVES_LESS), default=0)
     return (1 + less if other else 0), 0.0 if other else error, 1 - row.honest.agreement
 
 
@@ -271,7 +279,7 @@ def try_defenses(oracle: Counting, known: Findings, seed: int) -> Mapping[str, A
 
 
 def _methods(known: Findings) -> Sequence[str]:
-    """Those that may succeed: learning with one hidden layer; the span alone where nothing was rebuilt."""
+    """Methods that may succeed: learning needs one hidden layer; if nothing was rebuilt, only the span is left."""
     if known.network is None or known.copy is known.training:
         return ("span",)
     return METHODS if known.network.depth <= ONE_HIDDEN else tuple(name for name in METHODS if name != "learn")
@@ -314,7 +322,7 @@ def _copy(
         raise Skip("output-behind-link")
     if extraction is not None and extraction.ok and extraction.network is not None and not known.of_labels:
         plain = NetworkOracle(extraction.as_written(known.written_link))
-        explained = gradients and not Measured.of(extraction).gradients_refused
+        explained = gradients and Measured.of(extraction).gradients is None
         whole = WithGradients(plain, plain.gradients) if explained else plain
         noisy = defend(whole, *noise_served(known.served))
         digits = digits_served(known.served)

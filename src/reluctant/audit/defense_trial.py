@@ -13,12 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.copies import is_close, is_unlucky, settles
-from reluctant.audit.facts import finite, mirror
+from reluctant.audit.copies import is_unlucky, settles
+from reluctant.audit.facts import finite, is_close, mirror
 from reluctant.audit.findings import Tidied
-from reluctant.audit.record import DefenseRow, HonestFacts, RowSpan, Trial
-from reluctant.defenses import HonestCost, defend, honest_cost
-from reluctant.defenses.defense import NUMBER_FORMATS, defense_kind, labels_of, split_last_defenses
+from reluctant.audit.record import NO_DEFENSE, DefenseRow, HonestFacts, RowSpan, Trial
+from reluctant.defenses import (
+    NUMBER_FORMATS,
+    HonestCost,
+    defend,
+    defense_kind,
+    honest_cost,
+    labels_of,
+    split_last_defenses,
+)
 from reluctant.evidence import Measured
 from reluctant.extraction import extract
 from reluctant.learning import learn
@@ -33,7 +40,6 @@ from reluctant.span import Span, recover_span
 METHODS = ("span", "extract", "learn")
 BUDGET = 200_000  # rows for each method: labels take 60 to 150 for each input of each direction
 SECONDS = 60.0  # of processor time, for all methods together
-NO_DEFENSE = "none"
 
 # What a defense makes of values, and the link that undoes it.
 LINKS: dict[str, AnswerLink] = {

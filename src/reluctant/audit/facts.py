@@ -146,6 +146,15 @@ class SpanFacts(Ending):
 
 
 @dataclass(frozen=True)
+class AnswerSpaceFacts:
+    """The space that the answers lie in: its rank, of how many outputs, and the margin of that rank."""
+
+    rank: int
+    outputs: int
+    margin: float
+
+
+@dataclass(frozen=True)
 class NetworkShape:
     """Widths and parameters; skip: with a linear part from input to output."""
 
@@ -394,17 +403,17 @@ class Bounds:
 
     @classmethod
     def of(cls, domain: Domain) -> Bounds:
-        """Those of a domain."""
+        """The bounds of a domain."""
         return cls(_side(domain.low), _side(domain.high))
 
     @classmethod
     def of_box(cls, box: Box | None) -> Bounds | None:
-        """Those of a box that a run kept to, None without one."""
+        """The bounds of the box that a run kept to; None without one."""
         return None if box is None else replace(cls.of(box.domain), in_units=box.in_units)
 
     @property
     def domain(self) -> Domain:
-        """As a domain again."""
+        """The domain with these bounds."""
         return Domain(_bound(self.low, -np.inf), _bound(self.high, np.inf))
 
     def describe(self) -> str:
@@ -449,6 +458,11 @@ class ErrorKind(StrEnum):
 
 
 CLOSE = 1e-2  # of the output's deviation, root mean square: a copy this good is one, verified or not
+
+
+def is_close(error: float | None) -> bool:
+    """True if a copy with this error is one, verified or not."""
+    return error is not None and error <= CLOSE
 
 
 @dataclass(frozen=True)

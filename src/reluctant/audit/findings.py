@@ -36,7 +36,7 @@ from reluctant.oracles.links import (
     written_link,
 )
 from reluctant.results import Ended, Outcome, Result
-from reluctant.span import Span
+from reluctant.span import OutputSpace, Span
 from reluctant.verification.comparison import Bends
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
@@ -86,7 +86,7 @@ class Settings:
         return tuple(int(k) for k in np.flatnonzero(whole.all(axis=0) & (np.ptp(np.rint(rows), axis=0) > 0)))
 
     def inside(self, box: Domain, seed: int) -> Settings:
-        """The same with inputs that lie in a range: those given that do, or some drawn from it."""
+        """The settings for a range: the given inputs that lie in it, or some drawn from it."""
         within = self.inputs[[box.contains(row) for row in self.inputs]]
         if len(within) and not self.sampled:
             return replace(self, inputs=within)
@@ -117,6 +117,7 @@ class Findings:
     served: Interface | None = None
     health: Interface | None = None
     span: Span | None = None
+    answer_space: OutputSpace | None = None
     extraction: Result | None = None
     learning: Result | None = None
     training: Result | None = None
@@ -355,7 +356,7 @@ def seen(
     written: ProbabilityFormat | None = None,
     without: Collection[int] = (),
 ) -> Counting:
-    """The same target as the audit reads it: its probabilities turned back into values, one output of many, in a range.
+    """The target as the audit reads it: its link undone, some of its outputs, inside a range.
 
     noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly;
     without: outputs that are left out before all else.

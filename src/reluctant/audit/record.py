@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from enum import Enum, StrEnum
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from reluctant._files import write_text
+from reluctant._files import as_plain, write_text
 from reluctant._optional import require
 from reluctant.audit.facts import (
+    AnswerSpaceFacts,
     Bounds,
     ExpectedCost,
     FlipFacts,
@@ -31,7 +30,9 @@ from reluctant.audit.facts import (
     SpanFacts,
     State,
     Truth,
+    is_close,
 )
+from reluctant.defenses import kinds_of
 from reluctant.errors import InvalidInput
 from reluctant.messages import Diagnosis
 
@@ -287,6 +288,11 @@ class Trial:
     refused: bool
     in_vain: bool
 
+    @property
+    def is_close(self) -> bool:
+        """True if a copy was measured to be close, verified or not."""
+        return is_close(self.error)
+
 
 @dataclass(frozen=True)
 class DefenseRow:
@@ -308,6 +314,17 @@ class DefenseRow:
     no_method: bool
     cut: bool
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of its defenses without their settings."""
+        return kinds_of(self.defense)
+
+    @property
+    def is_open(self) -> bool:
+        """True if a copy was tried and not made, and that says nothing: the methods did not come to their end."""
+        best = self.rebuilt
+        return best is not None and self.stopped is None and not (best.ok or best.is_close)
+
 
 @dataclass(frozen=True)
 class FailedDefense:
@@ -318,7 +335,7 @@ class FailedDefense:
     message: str
 
 
-NO_GRADIENTS = "gradient-none"  # the defense that leaves values alone
+NO_DEFENSE, NO_GRADIENTS = "none", "gradient-none"  # the model as it is, and with values alone
 
 
 @dataclass(frozen=True)
@@ -338,10 +355,15 @@ class SweepFacts:
     cheapest: str | None = None
 
     @property
+    def cheapest_row(self) -> DefenseRow | None:
+        """The row of the cheapest defense that stops a copy; None if there is none."""
+        return next((row for row in self.rows if row.defense == self.cheapest), None)
+
+    @property
     def explanations(self) -> tuple[int, int] | None:
         """Queries of a copy with the gradients that the target answers, and without; None where it answers none."""
         found = {row.defense: row.rebuilt for row in self.rows}
-        bare, without = found.get("none"), found.get(NO_GRADIENTS)
+        bare, without = found.get(NO_DEFENSE), found.get(NO_GRADIENTS)
         if bare is None or without is None or not (bare.copied and without.copied):
             return None
         return bare.queries, without.queries
@@ -490,6 +512,7 @@ class AuditRecord:
     interface: InterfaceFacts | None = None
     served: InterfaceFacts | None = None
     span: SpanFacts | None = None
+    answer_space: AnswerSpaceFacts | None = None
     extraction: RunFacts | None = None
     part: PartFacts | None = None
     learning: RunFacts | None = None
@@ -580,18 +603,3 @@ def schema() -> dict[str, Any]:
     msgspec = require("msgspec", extra="report", purpose="The schema of a record")
     made = msgspec.json.schema(AuditRecord)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": SCHEMA, **made}
-
-
-def as_plain(value: Any) -> Any:
-    """Plain data that JSON can hold: NaN and inf become None, numpy's numbers plain ones."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): as_plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [as_plain(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, Enum):
-        return value.value
-    return value.item() if isinstance(value, np.generic) else value

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from reluctant._files import as_plain
 from reluctant._version import __version__
 from reluctant.audit.budget import expected_cost, money
 from reluctant.audit.copies import (
@@ -19,6 +20,7 @@ from reluctant.audit.copies import (
     method_of,
 )
 from reluctant.audit.facts import (
+    AnswerSpaceFacts,
     AtUseFacts,
     Bounds,
     CertificateFacts,
@@ -58,7 +60,6 @@ from reluctant.audit.record import (
     Stop,
     Target,
     Versions,
-    as_plain,
 )
 from reluctant.audit.steps.probe_steps import first_layer, gradient_from, rounded
 from reluctant.audit.verdict import ending_of, judge, smallest_flip
@@ -117,6 +118,7 @@ def make_record(audit: Any) -> AuditRecord:
         interface=None if known.health is None else interface_facts(known.health),
         served=None if known.served is known.health or known.served is None else interface_facts(known.served),
         span=None if known.span is None else span_facts(known.span, known),
+        answer_space=_answer_space(known),
         extraction=run_facts(known.extraction, known, "extraction"),
         part=None if known.part is None else PartFacts(known.part.neurons, known.part.confirmed, known.part.weights),
         learning=run_facts(known.learning, known, "learning"),
@@ -151,6 +153,11 @@ def _target(known: Findings, facts: Facts | None, name: str, classes: tuple[str,
         may_be_percent=known.served is not None and known.served.percent and known.may_be_sigmoids,
         may_be_clipped=known.may_be_clipped, may_be_numbers=known.perhaps_numbers, squashed=known.unexplained,
     )  # fmt: skip
+
+
+def _answer_space(known: Findings) -> AnswerSpaceFacts | None:
+    found = known.answer_space
+    return AnswerSpaceFacts(found.rank, found.basis.shape[1], found.margin) if found is not None and found.ok else None
 
 
 def _price(price: Mapping[str, Any] | None, queries: int) -> Price | None:

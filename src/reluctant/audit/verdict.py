@@ -127,7 +127,7 @@ def ending_of(run: Ended, known: Findings) -> Diagnosis:
 
 
 def _of_training(run: Ended) -> Diagnosis:
-    """Of a network that was trained on the answers: whether it is a copy."""
+    """Whether a network trained on the answers is a copy."""
     if run.outcome is Outcome.LEARNED:
         return Diagnosis("trained-copy")
     if run.outcome is Outcome.NOT_ACCURATE and is_near(run):

@@ -118,7 +118,7 @@ class Range:
     high: float
 
     def times(self, factor: float) -> Range:
-        """The same in other units."""
+        """The range in other units."""
         return Range(factor * self.expected, factor * self.low, factor * self.high)
 
 

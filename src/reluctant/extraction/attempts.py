@@ -77,10 +77,10 @@ from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind
-from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
 from reluctant.verification.comparison import USE_POINTS, compare_at_use
@@ -92,7 +92,6 @@ USE_SHARE = 0.12
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 # To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
 SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
-HEALTH_LINES = 4
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
 OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
@@ -284,7 +283,7 @@ class Extraction:
 
     def go_as_asked(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
-        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, HEALTH_LINES))
+        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng))
         self.found.enter(place.health, place.own_box)
         if not self.reads_labels:
             place = self.with_trusted_gradients(self.behind_link(place))
@@ -331,7 +330,7 @@ class Extraction:
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        read = find_link(place.oracle, place.health, self.rng, HEALTH_LINES, coarse=self.may_read_rounded)
+        read = find_link(place.oracle, place.health, self.rng, coarse=self.may_read_rounded)
         if read is None:
             return place
         self.run.oracle, self.found.link = read.oracle, read
@@ -418,7 +417,7 @@ class Extraction:
     def inside(self, space: Counting, box: Domain) -> Place:
         """The target asked inside a box alone."""
         oracle = Counting(space.inner, space.ledger, box)
-        return Place(oracle, examine_health(oracle, self.rng, HEALTH_LINES), box)
+        return Place(oracle, examine_health(oracle, self.rng), box)
 
     def beyond_the_box(self, space: Counting, box: Domain, found: CheckedNetwork) -> Ending:
         """Recovered if it holds at typical inputs, or one from a wider box does; else the first one, unverified.
@@ -475,7 +474,7 @@ class Extraction:
     def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
         """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
         self.found.failures = []
-        for generator, method in zip(self.generators(attempts), self.methods(place, few_digits), strict=False):
+        for generator, method in zip(self.generators(place, attempts), self.methods(place, few_digits), strict=False):
             try:
                 with self.tried.entry(method, self.run):
                     found = self.attempt(place, method, generator)
@@ -488,6 +487,7 @@ class Extraction:
             except StageFailed as failure:
                 self.found.fail(str(failure))
                 self.shows, self.lines, self.first = failure.shows, failure.lines, failure.first
+                self.counterexamples += [] if failure.against is None else [failure.against]
                 self.run.keep(failure.partial or self.run.partial)
                 if failure.outcome is not None:
                     self.found.reason = failure.diagnosis or self.found.reason
@@ -508,10 +508,13 @@ class Extraction:
             return Outcome.LOW_PRECISION, self.partial
         return (Outcome.PARTIAL if self.found.network is None else Outcome.UNVERIFIED), self.partial
 
-    def generators(self, attempts: int) -> Iterator[np.random.Generator]:
-        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap."""
+    def generators(self, place: Place, attempts: int) -> Iterator[np.random.Generator]:
+        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap.
+
+        Inside a box those before it hardly cost anything: it has all of its own.
+        """
         yield from self.rng.spawn(attempts)
-        while self.tried.last_was_cheap(attempts):
+        while self.tried.last_was_cheap(attempts, however=place.box is not None):
             yield from self.rng.spawn(1)
 
     def may_start_again(self, error: BudgetExhausted) -> bool:

@@ -38,12 +38,12 @@ class Design:
 
     @classmethod
     def of(cls, active: Array, outputs: FloatArray, arrays: Arrays = HOST) -> Design:
-        """Of points with these patterns (n, h)."""
+        """The design of points with these patterns (n, h)."""
         return cls(design_matrix(active, outputs, arrays), arrays)
 
     @property
     def inverse(self) -> Array:
-        """Of a square design; worked out once."""
+        """The inverse of a square design, computed once."""
         if self._inverse is None:
             self._inverse = self.arrays.inverse(self.rows)
         return self._inverse
@@ -148,7 +148,7 @@ class Parts:
 
     @property
     def tries(self) -> int:
-        """As many as there are parts."""
+        """One try for each part."""
         return len(self.sizes)
 
     def after_success(self, amount: float) -> float:

@@ -69,7 +69,7 @@ def as_labels(answers: FloatArray, threshold: float | None, *, whole: bool) -> F
 
 
 def only_labels(oracle: Counting, threshold: float | None = None) -> Counting:
-    """The same opened target with the same ledger, seen through labels."""
+    """The opened target, with its ledger, as labels alone."""
     return Counting(LabelWall(oracle.inner, threshold), oracle.ledger, oracle.facts.domain)
 
 
@@ -204,7 +204,7 @@ class Boundary:
         return Boundary(*(np.concatenate(pair) for pair in pairs))
 
     def moved(self, t: FloatArray) -> Boundary:
-        """The same with every point moved along its direction."""
+        """The boundary with every point moved along its direction."""
         return Boundary(self.points + t[:, None] * self.along, self.along, self.label)
 
     def lines(self, offsets: FloatArray | None = None) -> LabelLines:

@@ -40,7 +40,7 @@ class Creases:
 
     @property
     def nowhere(self) -> BoolArray:
-        """Those of pieces that do not meet: answers are too coarse there, or jump."""
+        """Mask of pieces that do not meet: answers are too coarse there, or jump."""
         return ~np.isfinite(self.t) | ~np.isfinite(self.jump).all(axis=1)
 
 
@@ -123,7 +123,7 @@ def merge_slivers(scan: Scan, width: float, depth: float) -> Scan:
 
 
 def _without_successors(which: IntArray) -> IntArray:
-    """Those whose predecessor is not among them: a merged one has one neighbour to be merged with."""
+    """Indices whose predecessor is not among them: each piece merges with one neighbour."""
     return which[np.append(True, np.diff(which) > 1)[: len(which)]]
 
 
@@ -255,7 +255,7 @@ def without_bridges(s: Samples, pieces: Pieces) -> Pieces:
 
 
 def _explained_by_neighbours(s: Samples, pieces: Pieces, which: IntArray) -> tuple[list[int], list[int]]:
-    """Those of these pieces whose samples lie on their neighbours' lines, and the first sample on the right one's."""
+    """Pieces whose samples all lie on their neighbours' lines, and the first sample that lies on the right one's."""
     if not len(which):
         return [], []
     first = pieces.first[which]
@@ -329,7 +329,7 @@ class Meetings:
         sd: Callable[[FloatArray], FloatArray],
         usual: UsualBend | None = None,
     ) -> Meetings:
-        """Those of these pieces with the next ones; `sd` is the noise of an answer at a position.
+        """Meetings of these pieces with the next ones; `sd` is the noise of an answer at a position.
 
         What creases are usually like follows from these, unless it is given.
         """

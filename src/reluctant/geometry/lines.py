@@ -34,7 +34,7 @@ class Batch:
         return replace(self, **{name: np.concatenate(pair) for name, pair in parts.items()})
 
     def chosen(self, which: Any) -> Self:
-        """Those of these indices, or of this mask."""
+        """The elements with these indices, or of this mask."""
         return replace(self, **{part.name: getattr(self, part.name)[which] for part in fields(self)})
 
 
@@ -304,7 +304,7 @@ class Samples(Batch):
         return np.where(self.line[before] == self.line[which], self.t[which] - self.t[before], 0.0)
 
     def without_any(self) -> Samples:
-        """None of them."""
+        """No sample."""
         return self.chosen(np.empty(0, dtype=np.intp))
 
 
@@ -395,7 +395,7 @@ class DistanceNoise:
         return cls(at_origin, max(float(growth), shared_growth * at_origin / float(np.sqrt(dim))))
 
     def times(self, factor: float) -> DistanceNoise:
-        """So many times the noise."""
+        """The noise times a factor."""
         return DistanceNoise(factor * self.near, factor * self.growth)
 
     def at(self, distance: FloatArray) -> FloatArray:

@@ -68,12 +68,12 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
 
 
 def labels_slug(found: Interface) -> str:
-    """Of labels: whether they may be numbers."""
+    """The slug of labels, by whether they may be numbers."""
     return "labels-or-numbers" if found.integers is IntegerKind.UNDECIDED else "answers-are-labels"
 
 
 def steps_slug(found: Interface) -> str:
-    """Of answers that change in steps: whether they are those of trees."""
+    """The slug of answers that change in steps, by whether they are those of trees."""
     return "answers-of-trees" if found.trees else "answers-in-steps"
 
 
@@ -83,13 +83,13 @@ def _may_be_sigmoid(found: Interface) -> Diagnosis:
 
 
 def _curved_behind(found: Interface) -> Diagnosis:
-    """Of values that are curved after the link was undone: smooth neurons, or another link."""
+    """Values that are curved after the link was undone: by smooth neurons, or another link."""
     assert found.raw is not None
     return Diagnosis("curved-behind-link", {"link": found.raw.link}, (TRAIN_AS_ANSWERED, SPAN_FROM_LABELS))
 
 
 def _certain(found: Interface) -> Diagnosis:
-    """Of answers behind a link that lie at its ends."""
+    """Answers at the ends of their link, where no value can be read."""
     assert found.raw is not None
     if found.raw.certain:
         return Diagnosis("nothing-behind-link", {"link": found.raw.link}, (NO_LINK, NEARER_DOMAIN))
@@ -97,7 +97,7 @@ def _certain(found: Interface) -> Diagnosis:
 
 
 def unreadable_values(found: Interface) -> Diagnosis:
-    """Of answers behind a link that have too few digits for it."""
+    """Answers behind a link with too few digits for it."""
     raw = found.raw
     assert raw is not None
     fields = {"link": raw.link, "decimals": raw.decimals, "number_format": raw.number_format}
@@ -106,7 +106,7 @@ def unreadable_values(found: Interface) -> Diagnosis:
 
 
 def hidden_structure(found: Interface) -> Diagnosis:
-    """Of answers whose digits are too few against their spread."""
+    """Answers whose digits are too few against their spread."""
     return Diagnosis("structure-hidden", digits_limit(found) | {"spread": found.spread}, what_is_left(found))
 
 
@@ -159,7 +159,7 @@ def _top(found: Interface) -> dict[str, Any]:
 
 
 def _of_a_link(found: Interface) -> Diagnosis:
-    """Of answers that only a link explains: whether it can read them."""
+    """Answers that only a link explains, and whether that link can read them."""
     fields = likeness_fields(found) | {"decimals": found.decimals, "number_format": found.number_format}
     train = TRAIN_AS_ANSWERED if found.refusal is Outcome.NOT_PIECEWISE_LINEAR else TRAIN_WITHOUT_LINK
     coarse = Diagnosis("link-too-coarse", fields, (train, SPAN_FROM_LABELS))

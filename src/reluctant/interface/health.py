@@ -55,11 +55,10 @@ from reluctant.interface.noise import (
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Facts, Kind
-from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import PERCENT, link_of, noun_behind, raw_answers
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome
 
 REFUSALS = {
@@ -208,7 +207,7 @@ class Interface:
 
     @property
     def may_be_squashed(self) -> bool:
-        """The same, or curved inside a domain, where nothing is known of how they end."""
+        """True if answers are squashed, or curved inside a domain: how they end is unknown there."""
         return self.squashed or (self.shape is Shape.SMOOTH and self.largest_scale is None)
 
     def _repr_html_(self) -> str:
@@ -244,6 +243,7 @@ FAR_SCALES = (1e2, 1e4, 1e6)
 NOISE_SCALE = 1e4  # far enough that relative noise is seen apart from absolute noise
 UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold between far scales
 ROWS_PER_LINE = 17
+VERB_LINES = 4  # of the check inside another verb
 
 
 def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[InputsKeywords]) -> Interface:
@@ -268,7 +268,9 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
         return examine(in_units(opened)[0], generator, lines)
 
 
-def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: FloatArray | None = None) -> Interface:
+def examine(
+    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None
+) -> Interface:
     """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
@@ -283,7 +285,7 @@ def examine(oracle: Counting, rng: np.random.Generator, lines: int, *, centres: 
         far = _ask_far(oracle, rng, near, while_readable=straight) if domain.is_space else {}
         integers = _integers(oracle, rng, near, far, repeated)
         readable = raw is None or not (raw.too_coarse or raw.next_to_one)
-        ends = _constant_beyond(near, far, 0.0) is not None
+        ends = _mostly_ends(near, far)
         likely = not far or (ends and not saturated(far, 0.0))
         steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely) if readable else None
         curved = steps is None and _is_curved(oracle, near, raw)
@@ -323,9 +325,16 @@ def _ask_far(
 
 
 def _summarise(
-    near: ShortLines, repeated: FloatArray, far: dict[float, ShortLines], raw: RawDigits | None,
-    integers: IntegerKind | None, steps: StepKind | None, bent: bool, queries: int, lost: FloatArray | None,
-) -> Interface:  # fmt: skip
+    near: ShortLines,
+    repeated: FloatArray,
+    far: dict[float, ShortLines],
+    raw: RawDigits | None,
+    integers: IntegerKind | None,
+    steps: StepKind | None,
+    bent: bool,
+    queries: int,
+    lost: FloatArray | None,
+) -> Interface:
     scores = integers is IntegerKind.SCORES
     lines = far.get(NOISE_SCALE)
     near_noise = _near_reading(near, raw, scores)
@@ -470,6 +479,18 @@ def _shape(
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
     shape = classify_shape(near.second_differences, change, sd, near.finite_answers, lost)
     return Shape.SMOOTH if bent and shape is Shape.PIECEWISE_LINEAR else shape
+
+
+def _mostly_ends(near: ShortLines, far: dict[float, ShortLines]) -> bool:
+    """True if answers at most rays are the same at the two farthest scales.
+
+    Those of a tree end far out too, but for rays on which an input is so small that it has not passed its last split.
+    """
+    most = 0.5
+    if not far:
+        return False
+    *_, inner, outer = [near, *(far[scale] for scale in sorted(far))]
+    return bool((inner.at_centres == outer.at_centres).all(axis=1).mean() >= most)
 
 
 def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:

@@ -106,7 +106,7 @@ def classify_integers(ask: Ask, rows: FloatArray, answers: FloatArray, rng: np.r
 
 
 def classify_column(ask: Ask, rows: FloatArray, answers: FloatArray, rng: np.random.Generator) -> IntegerKind | None:
-    """The same for one output (n, 1) beside others; it may have two levels. None if it is no integer in between.
+    """The kind of one integer output (n, 1) beside others; it may have two levels. None if it takes other values too.
 
     Paths are halved to the end: a steep value clipped on both sides is an integer at nearly all inputs. Cost: at most
     240 rows.
@@ -130,7 +130,7 @@ def _classify_jumps(left: FloatArray, levels: FloatArray) -> IntegerKind:
 
 
 def _mean_difference(levels: FloatArray) -> float:
-    """Of two different ones, of levels in order: each gap lies between all below it and all above."""
+    """Mean difference of two levels, sorted: each gap lies between all levels below and all above."""
     below = np.arange(1, levels.size)
     return float((np.diff(levels) * below * (levels.size - below)).sum() * 2 / (levels.size * (levels.size - 1)))
 
@@ -235,7 +235,7 @@ class _ColumnProbe:
 
 
 def _labels_beside_scores(found: _ColumnProbe) -> tuple[int, ...]:
-    """Of two integer outputs: the one that jumps, if the other goes in order."""
+    """The one of two integer outputs that jumps, if the other goes in order."""
     kinds = [found.kind(k) for k in range(PAIR)]
     return (kinds.index(IntegerKind.LABELS),) if {*kinds} == {IntegerKind.LABELS, IntegerKind.SCORES} else ()
 
@@ -603,7 +603,7 @@ class Likeness:
         cls, near: ShortLines, far: Far, sd: float | None, off: float, *, linked: bool, curved: bool,
         scores: bool = False,
     ) -> Self:  # fmt: skip
-        """Of answers near and far out with this noise, which are off by no more than so much.
+        """The likeness of answers near and far out, with noise `sd`, that err by `off` at most.
 
         linked: they are values that were read from probabilities; curved: they are no values of a ReLU network; scores:
         they are integers, and no labels.
@@ -647,7 +647,7 @@ class Likeness:
         )  # fmt: skip
 
     def _unless(self, no_labels: bool) -> Self:
-        """The same, or values where it is known that they are no labels."""
+        """The likeness, with values in place of labels where these are excluded."""
         return replace(self, answers=Kind.VALUES) if no_labels and self.answers is Kind.LABELS else self
 
     @property

@@ -86,7 +86,7 @@ class ShortLines:
         return lines
 
     def divided(self, by: float, above: float = 0.0) -> Self:
-        """The same lines with every answer, less so much, so many times smaller."""
+        """The lines with `above` subtracted from every answer, and divided by `by`."""
         centres, ahead, behind = ((each - above) / by for each in (self.at_centres, self.ahead, self.behind))
         return replace(self, at_centres=centres, ahead=ahead, behind=behind)
 
@@ -124,7 +124,7 @@ class ShortLines:
         return np.asarray(np.abs(second).max(axis=2))
 
     def second_difference_noise(self, noise: FloatArray) -> FloatArray:
-        """That of second differences (steps, sound lines), by that of all answers (n, m); of the noisiest output."""
+        """Noise of second differences (steps, sound lines) from that of answers (n, m), for the noisiest output."""
         n, steps = len(self.centres), len(self.steps)
         at, ahead, behind = np.split(noise, [n, n + steps * n])
         shape = steps, n, -1
@@ -442,7 +442,7 @@ class RawDigits:
 
     @classmethod
     def last_of(cls, oracle: Oracle, every: Sequence[FloatArray] = ()) -> Self | None:
-        """Those of the last rows; None without a link. every: all answers so far, by which the digits are known."""
+        """The digits of the last rows; None without a link. every: all answers so far, which show the digits."""
         p = last_raw_answers(oracle)
         return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, every=every)
 

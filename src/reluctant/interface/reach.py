@@ -211,7 +211,7 @@ class ClippedInputs:
 def clipped_inputs(
     oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
 ) -> ClippedInputs | None:
-    """Of a run that ended so: the range that inputs seem to be clipped to; None if there is none.
+    """The range that inputs seem to be clipped to, for a run with this outcome; None if there is none.
 
     Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
     that a run ended in stays what it was.
@@ -310,7 +310,7 @@ class ReadTarget:
 
 
 def find_link(
-    oracle: Counting, served: Interface, rng: np.random.Generator, lines: int, *, coarse: bool = False
+    oracle: Counting, served: Interface, rng: np.random.Generator, *, coarse: bool = False
 ) -> ReadTarget | None:
     """The target behind the link of its answers; None where the user gave one, or none explains them.
 
@@ -327,7 +327,7 @@ def find_link(
     plain = oracle.inner if writing is None else PlainProbabilities(oracle.inner, writing)
     read = oracle.around(Linked(plain, link))
     try:
-        behind = examine(read, rng, lines)
+        behind = examine(read, rng)
     except TargetError:
         return None
     fitted = coarse and behind.raw is not None and behind.raw.may_be_fitted(read.outputs)

@@ -60,10 +60,9 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Kind
-from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
 from reluctant.verification.comparison import EXACT_TOLERANCE, MOST_TOLERANCE
@@ -91,7 +90,7 @@ def unread_behind_link(health: Interface) -> tuple[Outcome, Diagnosis] | None:
 
 
 def unreadable(health: Interface) -> tuple[Outcome, Diagnosis]:
-    """Of values that a link cannot read everywhere: for noise, or because probabilities saturate."""
+    """Why a link cannot read values everywhere: noise, or probabilities that saturate."""
     if health.deterministic:
         return Outcome.OUT_OF_REACH, SATURATED
     return Outcome.LOW_PRECISION, too_few_digits(health, tried=False)
@@ -170,7 +169,6 @@ def stands_out(drawn: DrawnPoints) -> bool:
     return bool(off.max() > FAR_FROM_MOST * np.median(off))
 
 
-HEALTH_LINES = 4
 # Tolerances are wide, for noise differs from place to place; where that hides too much, less counts as noise.
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
@@ -200,7 +198,7 @@ class Learner:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """That of the run."""
+        """The evidence of the run."""
         return self.run.evidence
 
     def go(self) -> Outcome:
@@ -216,8 +214,8 @@ class Learner:
 
     def search(self) -> Outcome:
         """Points, the exact method, lines."""
-        health = self.health = self.evidence["health"] = examine_health(self.oracle, self.rng, HEALTH_LINES)
-        read = find_link(self.oracle, health, self.rng, HEALTH_LINES)
+        health = self.health = self.evidence["health"] = examine_health(self.oracle, self.rng)
+        read = find_link(self.oracle, health, self.rng)
         if read is not None:
             self.oracle = self.run.oracle = read.oracle
             self.evidence.update(read.evidence())

@@ -38,10 +38,9 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator, one_blas_thread
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.base import check_rows
-from reluctant.oracles.input_units import in_units
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.ledger import Clock, processor_time
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.span import Subspace
 
@@ -209,7 +208,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, rows: FloatArray, span: FloatArray | None) -> Coordinates:
-        """Those in which these rows have mean 0 and deviation 1; a direction in which they do not differ stays."""
+        """Coordinates in which these rows have mean 0 and deviation 1; constant directions stay."""
         along = rows if span is None else rows @ span.T
         deviation = along.std(axis=0)
         return cls(span, along.mean(axis=0), np.where(deviation > 0, deviation, 1.0))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.defenses.defense import labels_of
+from reluctant.defenses import labels_of
 from reluctant.extraction.any_position.accuracy import DEVIATIONS, UNMET_TERMS
 from reluctant.interface.kinds import IntegerKind, find_top_k
 from reluctant.interface.noise import UNIFORM_SD, answer_kind, is_one_hot, rounding_noise
@@ -83,7 +83,7 @@ class Values(AnswerReading):
         return np.asarray((answers - self.mean) / self.unit)
 
     def slope(self, values: Any, targets: Any) -> Any:
-        """Of half the square."""
+        """The derivative of half the square."""
         return values - targets
 
     def rounding(self, answers: FloatArray) -> float:
@@ -107,7 +107,7 @@ class Classes(AnswerReading):
     link = "softmax"
 
     def targets(self, answers: FloatArray) -> FloatArray:
-        """As they are; noisy ones, below 0 or with another sum where none is hidden, are corrected."""
+        """The answers; probabilities with noise (below 0, or with another sum where none is hidden) are corrected."""
         p = np.maximum(answers, 0.0)
         sums, slack = p.sum(axis=1, keepdims=True), ROUNDED_PROBABILITY_SLACK * p.shape[1]
         full = (answers != 0).all(axis=1, keepdims=True)
@@ -156,7 +156,7 @@ class Chances(AnswerReading):
     link = "sigmoid"
 
     def targets(self, answers: FloatArray) -> FloatArray:
-        """As they are."""
+        """The answers, unchanged."""
         return answers
 
     def slope(self, values: Any, targets: Any) -> Any:

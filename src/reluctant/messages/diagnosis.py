@@ -135,7 +135,7 @@ def decimal_places(decimals: int) -> str:
 
 
 def rounded_to(decimals: int) -> str:
-    """Of answers with so many digits after the point."""
+    """The rounding of answers with so many digits after the point."""
     return f"rounded to {decimal_places(decimals)}"
 
 

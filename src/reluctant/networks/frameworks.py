@@ -73,7 +73,7 @@ def _name_classes(model: Any, network: ReLUNetwork) -> None:
 
 
 def in_a_chain(network: ReLUNetwork) -> ReLUNetwork:
-    """The same function without skips: hidden layers have more neurons, two for each number that is carried."""
+    """The function as a network without skips: wider hidden layers, two neurons for each number carried on."""
     weights, biases, skip = network.weights, network.biases, network.skip
     if not network.is_chain:
         return _all_carried(network)
@@ -93,7 +93,7 @@ def in_a_chain(network: ReLUNetwork) -> ReLUNetwork:
 
 
 def _all_carried(network: ReLUNetwork) -> ReLUNetwork:
-    """The same without skips: every hidden layer carries on those below that a later one sees.
+    """The network without skips: every hidden layer carries on what a later one sees of those below.
 
     Inputs go on as pairs. Numbers of a hidden layer are not negative, so one neuron carries each.
     """

@@ -257,7 +257,7 @@ class ReLUNetwork:
         skips: Mapping[tuple[int, int], ArrayLike] | None = None,
         link: Link | None = None,
     ) -> ReLUNetwork:
-        """The same network with some parts replaced."""
+        """The network with some parts replaced."""
         return ReLUNetwork(
             self._weights if weights is None else weights,
             self._biases if biases is None else biases,
@@ -308,13 +308,13 @@ class ReLUNetwork:
         return canonical(self)
 
     def to_torch(self, dtype: Literal["float64", "float32"] = "float64") -> Any:
-        """The same as `torch.nn.Sequential`, with the link as last module."""
+        """The network as `torch.nn.Sequential`, with the link as last module."""
         from reluctant.networks.frameworks import torch_module
 
         return torch_module(self, dtype)
 
     def to_sklearn(self) -> Any:
-        """The same as a fitted `MLPRegressor`, or as an `MLPClassifier` where the link gives probabilities."""
+        """The network as a fitted `MLPRegressor`, or as an `MLPClassifier` if the link gives probabilities."""
         from reluctant.networks.frameworks import sklearn_model
 
         return sklearn_model(self)

@@ -64,7 +64,7 @@ class Moves(ABC):
 
     @abstractmethod
     def on(self, arrays: Arrays) -> Moves:
-        """The same, described where these arrays are, if parts can be cut there; else as it is."""
+        """The description on the device of these arrays, if parts can be cut there; else unchanged."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Steps(Moves):
         return Steps(points, which - first, self.steps[rows], self.along[rows], self.directions)
 
     def on(self, arrays: Arrays) -> Steps:
-        """As it is: parts are cut on the host."""
+        """The description unchanged: parts are cut on the host."""
         return self
 
 
@@ -116,7 +116,7 @@ class Fans(Moves):
 
     @property
     def unit(self) -> int:
-        """Those of one point."""
+        """Rows of one point."""
         return len(self.along)
 
     def rows(self, arrays: Arrays = HOST) -> Array:
@@ -160,13 +160,13 @@ class Explained:
 
     @classmethod
     def unpacked(cls, rows: FloatArray, dim: int) -> Explained:
-        """Of rows (n, m·(1 + d))."""
+        """Values and gradients from rows (n, m·(1 + d))."""
         outputs = rows.shape[1] // (1 + dim)
         return cls(rows[:, :outputs], rows[:, outputs:].reshape(len(rows), outputs, dim))
 
     @property
     def packed(self) -> FloatArray:
-        """As rows (n, m·(1 + d))."""
+        """Values and gradients as rows (n, m·(1 + d))."""
         return np.concatenate([self.values, self.gradients.reshape(len(self.values), -1)], axis=1)
 
 
@@ -257,12 +257,12 @@ class Oracle(ABC):
 
     @final
     def __call__(self, x: ArrayLike) -> FloatArray:
-        """The same as `query`."""
+        """Answer rows, as `query` does."""
         return self.query(x)
 
     @property
     def explained(self) -> Oracle | None:
-        """The same target, whose answers hold gradients too, as `Explained` packs them; None if it gives none."""
+        """The target with gradients in its answers, as `Explained` packs them; None if it gives none."""
         return None
 
     @final
@@ -345,7 +345,7 @@ class Wrapper(Oracle):
 
     @property
     def explained(self) -> Oracle | None:
-        """The same wrapper around the inner oracle's gradients; None if there are none, or none are passed on."""
+        """The wrapper around the inner oracle's gradients; None if there are none, or none are passed on."""
         inner = self.inner.explained
         if inner is None:
             return None
@@ -370,7 +370,7 @@ class Wrapper(Oracle):
 
     @property
     def advice(self) -> str:
-        """That of the inner oracle."""
+        """The advice of the inner oracle."""
         return self.inner.advice
 
     @property
@@ -380,7 +380,7 @@ class Wrapper(Oracle):
 
     @property
     def batch_rows(self) -> int:
-        """As many as the inner oracle likes."""
+        """The batch size of the inner oracle."""
         return self.inner.batch_rows
 
     def bind(self, verb: str, signature: str | None) -> None:

@@ -46,7 +46,7 @@ class GradientFace(Wrapper):
 
     @property
     def facts(self) -> Facts:
-        """Those of the adapter, with room for gradients."""
+        """The adapter's facts, with room for gradients."""
         inner: Facts = self.inner.facts
         return replace(inner, outputs=inner.outputs * (1 + inner.dim))
 
@@ -71,7 +71,7 @@ class Rewritten(Wrapper):
 
     @property
     def facts(self) -> Facts:
-        """Those of the wrapper, with room for gradients."""
+        """The wrapper's facts, with room for gradients."""
         outer = self._outer.facts
         return replace(outer, outputs=outer.outputs * (1 + outer.dim))
 
@@ -109,7 +109,7 @@ class DividedByInput(Wrapper):
 
 
 class Unexplained(PassThrough):
-    """The same target without its gradients, for methods that should not trust them."""
+    """The target without its gradients, for methods that should not trust them."""
 
     def explaining(self, inner: Oracle) -> None:
         """There are none."""

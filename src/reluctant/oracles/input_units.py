@@ -137,18 +137,6 @@ class Scaled(Wrapper):
         return Explained(found.values, found.gradients * self.units.scale)
 
 
-def in_units(opened: Counting, inputs: FloatArray | None = None) -> tuple[Counting, InputUnits | None]:
-    """The target in units of its inputs, counted in the same ledger; itself and None where nothing is known of them.
-
-    inputs: rows that a verb was given, in the place of those that the target was opened with.
-    """
-    facts = opened.facts if inputs is None else replace(opened.facts, samples=inputs)
-    units = InputUnits.of(facts)
-    if facts.samples is None and units.are_plain:
-        return opened, None
-    return scaled_by(opened, units, facts), units
-
-
 def scaled_by(opened: Counting, units: InputUnits, facts: Facts | None = None) -> Counting:
     """The target in these units, counted in the same ledger."""
     facts = facts or opened.facts
@@ -183,10 +171,8 @@ class Box:
         return {"low": low, "high": high, "in_units": self.in_units}
 
 
-def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray | None:
+def checked_samples(inputs: Any, dim: int, domain: Domain) -> FloatArray:
     """Rows of the kind the target is for, as (n, dim) float64, or an error that names the fault."""
-    if inputs is None:
-        return None
     try:
         rows = np.asarray(inputs, dtype=np.float64)
     except (TypeError, ValueError) as error:

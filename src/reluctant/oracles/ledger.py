@@ -143,7 +143,7 @@ class Counting(Wrapper):
         return made
 
     def around(self, inner: Oracle) -> Counting:
-        """The same target with its answers in another form: one ledger, one domain, the same samples."""
+        """The target with its answers in another form: one ledger, one domain, the same samples."""
         facts = self.facts
         return Counting(inner, self.ledger, facts.domain, facts.samples)
 
@@ -286,7 +286,7 @@ class Limit:
     _deadline: float = field(default=float("inf"), init=False)
 
     def of(self, oracle: Counting) -> Counting:
-        """The same target and the same ledger, within this limit."""
+        """The target within this limit, with the same ledger."""
         facts = oracle.facts
         limited = _Limited(oracle.inner, oracle.ledger, self)
         return Counting(limited, oracle.ledger, facts.domain, facts.samples, unread=oracle.unread)

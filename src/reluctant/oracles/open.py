@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, Unpack, get_args
@@ -28,7 +29,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import adapt, adapt_on_engine
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Kind, Oracle
 from reluctant.oracles.explanations import DividedInputs
-from reluctant.oracles.input_units import checked_samples
+from reluctant.oracles.input_units import InputUnits, checked_samples, scaled_by
 from reluctant.oracles.keywords import (
     Explanation,
     GivenGradients,
@@ -168,7 +169,7 @@ def open_oracle(
         if not inside.fits(adapter.dim):
             raise InvalidInput.about("domain", got=repr(domain), expected=f"numbers or arrays of {adapter.dim} bounds")
         bounds = inside.intersected(own)
-        samples = checked_samples(inputs, adapter.dim, bounds)
+        samples = None if inputs is None else checked_samples(inputs, adapter.dim, bounds)
         sender = _sender(adapter, ledger, budget, retries, options)
         recorder = _with_transcript(sender, ledger, kept, bounds, samples)
         if_refused.pop_all()
@@ -249,9 +250,23 @@ def opened_target(target: Target, keywords: OpeningKeywords, seconds: float | No
         yield oracle
 
 
+def in_units(opened: Counting, inputs: FloatArray | None = None) -> tuple[Counting, InputUnits | None]:
+    """The target in units of its inputs, counted in the same ledger; itself and None where nothing is known of them.
+
+    inputs: rows that a verb was given, in the place of those that the target was opened with.
+    """
+    facts = opened.facts if inputs is None else replace(opened.facts, samples=inputs)
+    if facts.samples is None and not facts.domain.is_box:
+        return opened, None
+    units = InputUnits.of(facts)
+    if facts.samples is None and units.are_plain:
+        return opened, None
+    return scaled_by(opened, units, facts), units
+
+
 @contextmanager
 def _within(oracle: Counting, seconds: float | None) -> Iterator[Counting]:
-    """The same, which answers for so much processor time."""
+    """The oracle, which answers for so much processor time."""
     if seconds is None:
         yield oracle
         return

@@ -134,7 +134,7 @@ class _RequestBatch:
         return int(self.part.stop - self.part.start)
 
     def cut(self, size: int) -> list[_RequestBatch]:
-        """The same rows in parts of at most this size."""
+        """The rows in parts of at most this size."""
         whole = _Refused(size, self.size, self.whole)
         return [_RequestBatch(part, whole) for part in _slices(self.part, size)]
 

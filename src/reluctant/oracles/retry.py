@@ -152,7 +152,7 @@ class AnsweredSizes:
         self._lock = threading.Lock()
 
     def answered(self, rows: FloatArray) -> None:
-        """These were answered."""
+        """Note rows that were answered."""
         low, high = float(rows.min()), float(rows.max())
         with self._lock:
             self.low, self.high = min(self.low, low), max(self.high, high)
@@ -160,7 +160,7 @@ class AnsweredSizes:
             self.example = rows[0].copy() if self.example is None else self.example
 
     def given_up(self, rows: FloatArray) -> None:
-        """These were not, however often they were asked."""
+        """Note rows that were not answered, however often they were asked."""
         with self._lock:
             self.failed, self.failed_rows = min(self.failed, largest_size(rows)), min(self.failed_rows, len(rows))
 

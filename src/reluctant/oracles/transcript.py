@@ -91,7 +91,7 @@ class Transcript(Wrapper):
         return self._recorded[self._kinds]
 
     def explaining(self, inner: Oracle) -> Transcript:
-        """The same folder, for answers with gradients."""
+        """The transcript's folder, for answers with gradients."""
         other = self.around(inner)
         other._kinds = EXPLAINED_KINDS
         return other

@@ -110,7 +110,7 @@ class Batched(Wrapper):
 
     @property
     def batch_rows(self) -> int:
-        """As many as go at once."""
+        """The batch size, no larger than the inner oracle's."""
         return min(self.batch, self.inner.batch_rows)
 
 

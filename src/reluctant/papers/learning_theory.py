@@ -132,7 +132,7 @@ class Constants:
 
     @classmethod
     def of(cls, network: ReLUNetwork, eps: float, delta: float) -> Constants:
-        """Of a known network with one hidden layer and one output; output weights are moved into the neurons."""
+        """Constants of a known network with one hidden layer and one output; output weights move into the neurons."""
         if network.depth != 2 or network.outputs != 1:
             raise InvalidInput.about("network", got=f"{network!r}", expected="one hidden layer and one output")
         size = np.abs(network.weights[1][0])

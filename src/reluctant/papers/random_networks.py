@@ -167,7 +167,7 @@ def _norm_by_factor(weights: AnyFloats, x: AnyFloats) -> float | None:
 
 
 def _norm_by_iteration(weights: AnyFloats, x: AnyFloats) -> float | None:
-    """The same by conjugate gradients, in the weights' own format; None where they do not settle."""
+    """The norm by conjugate gradients, in the weights' own format; None if they do not converge."""
     norms = _row_norms(weights)[:, 0]
     seen = (weights @ x).astype(np.float64) / norms
 

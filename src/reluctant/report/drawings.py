@@ -18,10 +18,9 @@ import numpy as np
 from reluctant._optional import require
 from reluctant.audit.facts import Linearity
 from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayerImages, LinePicture, PlanePicture, StageRows
-from reluctant.defenses.defense import defense_kind
+from reluctant.defenses import defense_kind
 from reluctant.numerics import FloatArray
 from reluctant.report.numbers import count, percent, size, superscript
-from reluctant.report.sweep_text import is_open
 
 SIZE = (7.2, 3.2)  # inches: as wide as the page
 HALF = (4.7, 3.1)  # two beside each other, one on a phone, where its text is still read
@@ -446,7 +445,7 @@ def _point(row: DefenseRow) -> Point:
     rebuilt = row.rebuilt
     assert rebuilt is not None
     return Point(
-        _name(row.defense), row.digits or 0.0, _right(rebuilt.error), rebuilt.queries, rebuilt.ok, is_open(row)
+        _name(row.defense), row.digits or 0.0, _right(rebuilt.error), rebuilt.queries, rebuilt.ok, row.is_open
     )  # fmt: skip
 
 

@@ -11,12 +11,13 @@ from datetime import datetime
 from itertools import islice
 
 from reluctant.audit.facts import CopyMethod, ErrorKind, State, VerificationFacts
-from reluctant.audit.record import AuditRecord, Confidence, LeakKind, Level
+from reluctant.audit.record import NO_DEFENSE, AuditRecord, Confidence, LeakKind, Level
+from reluctant.estimation.formulas import shape_name
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import decimal_places, listed
 from reluctant.oracles.links import noun_behind
 from reluctant.report.numbers import count, duration, money, percent, size
-from reluctant.report.sweep_text import is_close, is_open, rate_delays
+from reluctant.report.sweep_text import rate_delays
 from reluctant.report.text import (
     Writer,
     advice,
@@ -32,7 +33,6 @@ from reluctant.report.text import (
     said,
     sentence,
     several,
-    shape_name,
     shape_words,
     student_of,
     student_shape,
@@ -99,7 +99,7 @@ def _no_copy(record: AuditRecord) -> str:
 
 
 def _copy(record: AuditRecord) -> Iterator[str]:
-    """That there is a copy; then its shape, cost and error."""
+    """Sentences on the copy: that there is one; its shape, cost and error."""
     found = record.recovered
     if found is not None and found.method is CopyMethod.TRAINING:
         yield "Anyone who can query this interface can train a close copy of the network on its answers."
@@ -244,9 +244,10 @@ def _of_the_copy(record: AuditRecord) -> Iterator[str]:
         )
     elif checked is not None and checked.ok:
         yield (
-            f"High. The copy was compared with the target at {count(checked.points)} new inputs of three sizes, on its "
-            f"creases and beside them. With {checked.confidence:.0%} confidence, fewer than {percent(checked.share)} "
-            f"of inputs of one size err by more than {size(checked.bound)} of the output's deviation."
+            f"High. The copy was compared with the target at {count(checked.points)} new inputs of several sizes, on "
+            f"its creases and beside them. With {checked.confidence:.0%} confidence, fewer than "
+            f"{percent(checked.share)} of inputs of one size err by more than {size(checked.bound)} of the output's "
+            "deviation."
         )
     elif checked is not None:
         yield f"Low. The copy was compared at {count(checked.points)} inputs and did not pass."
@@ -467,16 +468,16 @@ def _cheapest(record: AuditRecord) -> Figure | None:
     sweep = record.defenses
     if sweep is None or not any(row.rebuilt is not None and row.rebuilt.ok for row in sweep.rows):
         return None  # nothing was rebuilt, so there is nothing to defend against
-    row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
+    row = sweep.cheapest_row
     if row is None:  # none is known to help; one that is not decided may
-        tried = [each for each in sweep.rows if each.defense != "none" and each.rebuilt is not None]
-        undecided = sum(is_open(each) for each in tried)
+        tried = [each for each in sweep.rows if each.defense != NO_DEFENSE and each.rebuilt is not None]
+        undecided = sum(each.is_open for each in tried)
         note = f"{undecided or 'none'} of {len(tried)} tried"
         return Figure(DEFENSE, "not decided" if undecided else NONE_KNOWN, note)
     kept = row.honest.labels_kept
     notes = [f"{defense_words(row.defense)} stopped exact recovery"]
     notes += [f"keeps {percent(kept)} of labels"] if kept is not None else []
-    if is_close(row.rebuilt):
+    if row.rebuilt is not None and row.rebuilt.is_close:
         notes.append("a close copy was made all the same, not verified")
     return Figure(DEFENSE, NONE_KNOWN, "; ".join([*notes, UNTRIED]))
 

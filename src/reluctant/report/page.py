@@ -34,7 +34,7 @@ from reluctant.report.drawings import (
     draw_stages,
 )
 from reluctant.report.film import search_svg
-from reluctant.report.meanings import MEANINGS, explained
+from reluctant.report.numbers import MEANINGS, explained
 from reluctant.report.overview import (
     Figure,
     LeakFound,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reluctant.audit.facts import CLOSE
 from reluctant.audit.record import (
+    NO_DEFENSE,
     AuditRecord,
     DefenseRow,
     FailedDefense,
@@ -15,7 +15,7 @@ from reluctant.audit.record import (
     SweepFacts,
     Trial,
 )
-from reluctant.defenses.defense import DefenseSpec
+from reluctant.defenses import DefenseSpec
 from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
 from reluctant.report.text import answers_labels, defense_words
@@ -29,17 +29,6 @@ ON = {
     StandsFor.RECOVERED: "the recovered network",
     StandsFor.FILE: "the model in the file",
 }
-
-
-def is_close(trial: Trial | None) -> bool:
-    """True if a copy was measured to be close, verified or not."""
-    return trial is not None and trial.error is not None and trial.error <= CLOSE
-
-
-def is_open(row: DefenseRow) -> bool:
-    """True if a copy was tried and not made, and that says nothing: the methods did not come to their end."""
-    rebuilt = row.rebuilt
-    return rebuilt is not None and row.stopped is None and not (rebuilt.ok or is_close(rebuilt))
 
 
 # ---- the sentence
@@ -56,11 +45,11 @@ def sweep_sentence(sweep: SweepFacts) -> str:
     undecided = _by_ending(row for row in sweep.rows if row.stopped is None)
     open_ = f" Not decided: {undecided}." if undecided else ""
     open_ = f"{_from_labels(sweep)}{_explanations(sweep)}{open_}"
-    row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
+    row = sweep.cheapest_row
     if row is None:
         return f"None of the defenses tried is known to stop exact recovery.{open_} {NOT_TRAINED}"
     others = _by_ending(
-        each for each in sweep.rows if each.stopped and each.defense != "none" and each.defense != row.defense
+        each for each in sweep.rows if each.stopped and each.defense != NO_DEFENSE and each.defense != row.defense
     )
     too = f" Others that stopped it: {others}." if others else ""
     return (
@@ -72,8 +61,7 @@ def sweep_sentence(sweep: SweepFacts) -> str:
 def owner_actions(record: AuditRecord) -> list[str]:
     """What the owner can do, in order: delay a copy, take digits from it, settle open questions, watch releases."""
     recovered, sweep, verdict = record.recovered, record.defenses, record.verdict
-    rows = () if sweep is None else sweep.rows
-    row = next((row for row in rows if sweep is not None and row.defense == sweep.cheapest), None)
+    row = None if sweep is None else sweep.cheapest_row
     actions: list[str] = []
     if recovered is not None:
         actions.append(
@@ -219,21 +207,21 @@ def _span(span: RowSpan | None) -> Cell:
 
 
 def _copy(row: DefenseRow) -> Cell:
-    rebuilt = row.rebuilt
-    if "labels" in row.defense and (rebuilt is None or rebuilt.outcome == Outcome.PIECEWISE_CONSTANT.slug):
+    rebuilt, labels = row.rebuilt, "labels" in row.kinds
+    if labels and (rebuilt is None or rebuilt.outcome == Outcome.PIECEWISE_CONSTANT.slug):
         return Cell(NO_METHOD, "6", "calm")
     if rebuilt is None:
         return Cell("not tried", "6", "calm")
-    if is_open(row):
+    if row.is_open:
         return Cell("not decided", "5", "calm")
-    if rebuilt.ok and "labels" in row.defense:
+    if rebuilt.ok and labels:
         return Cell("its boundary, to the last digits", "1", "bad")
     if rebuilt.ok:
         error = rebuilt.error
-        if error is not None and not is_close(rebuilt):
+        if error is not None and not rebuilt.is_close:
             return Cell("rough", "3", "warn")
         if rebuilt.method != "extract":
             return Cell("close", "2", "bad")
         exact = error is not None and error <= EXACT_COPY
         return Cell("exact", "0", "bad") if exact else Cell("every digit given", "1", "bad")
-    return Cell("close, not verified", "3", "warn") if is_close(rebuilt) else Cell("none by these methods", "4", "calm")
+    return Cell("close, not verified", "3", "warn") if rebuilt.is_close else Cell("none by these methods", "4", "calm")

@@ -9,6 +9,7 @@ from typing import Any
 from reluctant.audit.facts import Bounds, CopyMethod, ErrorKind, InterfaceFacts, Recovered, State, Truth
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.estimation import Range
+from reluctant.estimation.formulas import shape_name
 from reluctant.messages.diagnosis import listed, rounded_to
 from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.text import (
@@ -17,7 +18,6 @@ from reluctant.report.text import (
     has_part,
     is_linked,
     said,
-    shape_name,
     shape_words,
     step_sentence,
     student_of,
@@ -273,7 +273,7 @@ def _obfuscation(record: AuditRecord) -> str:
         return "No defense was tried."
     if sweep.open is not True:
         return "Nothing was rebuilt without a defense, so none can be seen to stop that."
-    row = next((row for row in sweep.rows if row.defense == sweep.cheapest), None)
+    row = sweep.cheapest_row
     if row is None:
         return "None of the defenses tried is known to stop exact recovery."
     return f"Exact recovery was stopped, at the least cost to users by {defense_words(row.defense)}."
@@ -289,7 +289,7 @@ def _query_limit(record: AuditRecord) -> str:
 
 
 def _known_weights(record: AuditRecord) -> str:
-    """Of architecture and weights."""
+    """What the audit found of architecture and weights."""
     found, part, level = record.recovered, record.part, record.verdict.level
     if found is not None:
         shape = shape_name(found.widths)
@@ -324,6 +324,7 @@ def interface_facts(record: AuditRecord) -> Facts:
         ("Domain", domain),
         ("Answers only in", reach and f"{reach}, found by the audit; it may be somewhat wider"),
         ("Identity", target.identity),
+        ("Space of answers", _answer_space(record)),
         ("With explanations", _with_explanations(record)),
     ]
     if linked:
@@ -333,6 +334,15 @@ def interface_facts(record: AuditRecord) -> Facts:
         shape = shape_words(record, record.interface)
         rows += [("Shape at small scale", shape), *_measured(record.interface, labels)]
     return _facts(*rows)
+
+
+def _answer_space(record: AuditRecord) -> str | None:
+    """The rank of many outputs: they give away the width of the last hidden layer, and its outgoing weights in part."""
+    found = record.answer_space
+    if found is None:
+        return None
+    width = "" if found.rank == found.outputs else ", the width of the last hidden layer"
+    return f"{count(found.rank)} of {count(found.outputs)} dimensions{width}"
 
 
 def _with_explanations(record: AuditRecord) -> str | None:
@@ -384,7 +394,7 @@ def _likeness(record: AuditRecord) -> str:
 
 
 def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]]:
-    """Of answers: whether they repeat, their digits, noise and spread (labels have none), how far they go."""
+    """Rows on the answers: whether they repeat; digits, noise and spread (labels have none); how far they go."""
     fresh, far, constant = size(seen.fresh_noise), seen.largest_scale, seen.constant_beyond
     rounded = "not rounded" if seen.decimals is None else rounded_to(seen.decimals)
     noise = f"{size(seen.noise.absolute)} absolute, {size(seen.noise.relative)} relative"
@@ -400,7 +410,7 @@ def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]
 
 
 def _read_values(record: AuditRecord, read: InterfaceFacts) -> list[tuple[str, str | None]]:
-    """Of the values read through a link: their shape and spread, and where there are none."""
+    """Rows on the values read through a link: their shape and spread, and where there are none."""
     far = read.largest_scale
     return [
         ("Shape of the values read, at small scale", shape_words(record, read)),

@@ -6,7 +6,7 @@ A diagnosis has its text in the catalogue of messages; here its remedies become 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import PurePath
@@ -27,7 +27,8 @@ from reluctant.audit.facts import (
     State,
 )
 from reluctant.audit.record import AuditRecord, Level, StepFacts
-from reluctant.defenses.defense import DefenseSpec
+from reluctant.defenses import DefenseSpec
+from reluctant.estimation.formulas import shape_name
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import beside_a_copy
 from reluctant.report.numbers import count, percent, powers, size
@@ -113,11 +114,6 @@ def several(number: int, what: str) -> str:
     """1 query, 2 queries."""
     plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
     return f"1 {what}" if number == 1 else f"{count(number)} {plural}"
-
-
-def shape_name(widths: Iterable[int]) -> str:
-    """64-32-10."""
-    return "-".join(map(str, widths))
 
 
 # ---- the target, in a word

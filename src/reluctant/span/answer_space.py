@@ -41,6 +41,7 @@ MOST_UNREADABLE = 64  # rows in all that saturate
 ROUNDINGS_INSIDE = 16.0  # of an answer: sums inside a network round too
 GRAM_DIGITS = 1e-7  # of the largest singular value: the search tells no weaker direction, the last look does
 PROBABILITY_LINKS = ("softmax", "sigmoid", "top-k")
+NOTHING = np.empty(0)
 GOOD_OUTCOMES = (Outcome.OUTPUT_SPACE, Outcome.OUTPUTS_FULL)
 
 
@@ -218,7 +219,7 @@ class _AnswerSpace:
         return np.concatenate([half, facts.domain.sample(self.rng, count // 2, facts.dim, self.scale)])
 
     def ask(self, rows: FloatArray) -> FloatArray:
-        """These rows too, and what they are answered."""
+        """Query rows and keep their answers."""
         with raw_answers(self.oracle) as raw:
             values = self.oracle.answer(rows)
         self.take(values, raw[0] if raw else values)
@@ -245,49 +246,59 @@ class _AnswerSpace:
 
     def brings_more(self, before: int) -> bool:
         """False if all answers but the first so many surely lie in the space of those."""
-        first, rest, weights, noise = self.weighted()
+        first, rest, weights, noise, common = self.weighted()
         old = rest < before
         if first >= before:
             return True
         rows = weights[:, None] * (self.values[rest] - self.values[first])
         if self.space is None:
             _, sizes, right = np.linalg.svd(rows[old], full_matrices=False)
-            self.space = right[sizes > self.limit(rows[old].shape, noise)]
+            self.space = right[sizes > self.limit(rows[old].shape, noise, common, sizes)]
         left = rows[~old] - (rows[~old] @ self.space.T) @ self.space
         more = bool(np.linalg.norm(left, axis=1).max(initial=0.0) > self.limit((1, self.outputs), noise))
         self.space = None if more else self.space
         return more
 
-    def weighted(self) -> tuple[int, IntArray, FloatArray, float]:
-        """The smallest answer, all others, one over the size of each, and the noise of an entry then."""
+    def weighted(self) -> tuple[int, IntArray, FloatArray, float, float]:
+        """The smallest answer, all others, one over the size of each, and the noise of an entry then.
+
+        And the size of the noise that all rows have in common: that of the smallest answer, which is subtracted.
+        """
         size = np.sqrt(np.diag(self.products))
         first = int(np.argmin(size))
         rest = np.delete(np.arange(len(size)), first)
         weights = 1 / np.where(size[rest] > 0, size[rest], 1.0)
-        return first, rest, weights, float((np.hypot(self.sd[rest], self.sd[first]) * weights).max(initial=0.0))
+        noise = float((np.hypot(self.sd[rest], self.sd[first]) * weights).max(initial=0.0))
+        common = float(self.sd[first] * np.linalg.norm(weights) * np.sqrt(self.outputs))
+        return first, rest, weights, noise, common
 
     def decomposed(self) -> tuple[FloatArray, FloatArray, float]:
         """Singular values and directions of the answers less the smallest one, each by its size; what noise has."""
-        first, rest, weights, noise = self.weighted()
+        first, rest, weights, noise, common = self.weighted()
         _, sizes, right = np.linalg.svd(
             weights[:, None] * (self.values[rest] - self.values[first]), full_matrices=False
         )
-        return sizes, right, self.limit((len(rest), self.outputs), noise)
+        return sizes, right, self.limit((len(rest), self.outputs), noise, common, sizes)
 
     def rank(self) -> int:
         """Number of directions so far, by the products of all answers: half the digits, at little cost."""
         if len(self.values) < 2:
             return 0
-        first, rest, weights, noise = self.weighted()
+        first, rest, weights, noise, common = self.weighted()
         products = self.products[np.ix_(rest, rest)] - self.products[rest, first] - self.products[rest, first][:, None]
         gram = np.outer(weights, weights) * (products + self.products[first, first])
         sizes = np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0.0))
-        least = max(self.limit((len(rest), self.outputs), noise), GRAM_DIGITS * float(sizes.max()))
+        least = max(self.limit((len(rest), self.outputs), noise, common, sizes), GRAM_DIGITS * float(sizes.max()))
         return min(int((sizes > least).sum()), self.outputs)
 
-    def limit(self, shape: tuple[int, int], noise: float) -> float:
-        """The largest singular value that noise of this size has: σ (√n + √m), with some safety."""
-        return DOUBLE.safety * noise * float(np.sqrt(shape[0]) + np.sqrt(shape[1]))
+    @staticmethod
+    def limit(shape: tuple[int, int], noise: float, common: float = 0.0, sizes: FloatArray = NOTHING) -> float:
+        """The largest singular value that noise of this size has: σ (√n + √m), with some safety.
+
+        common: of a noise that all rows share, of rank one. The decomposition of these sizes rounds, too.
+        """
+        rounding = DOUBLE.rounding * max(shape) * float(sizes.max(initial=0.0))
+        return DOUBLE.safety * (noise * float(np.sqrt(shape[0]) + np.sqrt(shape[1])) + common) + rounding
 
     def result(self, outcome: Outcome, run: Run[FloatArray]) -> OutputSpace:
         """The space so far; how a search ended that was not cut short depends on the rank."""

@@ -46,7 +46,7 @@ class LabelledPoints:
         return set(self.labels.tolist())
 
     def rare(self, names: set[float], least: int) -> set[float]:
-        """Those of these labels, and of its own, that occur less often."""
+        """Labels, of these and its own, that occur less often than `least`."""
         return {name for name in names | self.names if (self.labels == name).sum() < least}
 
     def __getitem__(self, which: BoolArray) -> LabelledPoints:
@@ -233,7 +233,7 @@ class NormalFrame:
 
     @property
     def condition(self) -> float:
-        """Of the equations for normals that are not exact yet."""
+        """Condition number of the equations for normals that are not exact yet."""
         sizes = np.append(1.0 if self.known else 0.0, np.linalg.svd(self.unknown, compute_uv=False))
         sizes = np.array([sizes.max(), sizes[-1]])
         return float(sizes[0] / sizes[-1]) if sizes[-1] > 0 else np.inf
@@ -303,7 +303,7 @@ def _candidates(
 def normals_inside(
     field: LabelField, boundary: Boundary, basis: FloatArray, step: float, bits: float
 ) -> tuple[Boundary, FloatArray]:
-    """Those boundary points whose unit normals (n, k) along a basis could be measured."""
+    """Boundary points with a measured unit normal along a basis, and these normals (n, k)."""
     normals = -boundary_slopes(field, boundary, basis, step, bits, expected=1.0, symmetric=field.coarse)
     good = np.asarray(np.isfinite(normals).all(axis=1))
     return boundary[good], _unit(normals[good])
@@ -326,7 +326,7 @@ def _not_silent(field: LabelField, boundary: Boundary, directions: FloatArray, o
 
 
 def _measured(field: LabelField, frame: NormalFrame) -> NormalFrame:
-    """The same frame with lines along the normals, and normals measured as well as crossings can be placed."""
+    """The frame with lines along the normals, and normals as precise as crossings can be placed."""
     fine_bits = 17.0
     guess_spread = 2.0**-5
     scale = LOCATED * field.scale

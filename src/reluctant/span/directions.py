@@ -60,7 +60,7 @@ class Pool:
         return self[np.argsort(-self.news, kind="stable")[:n]]
 
     def retested(self, ground: Ground, basis: FloatArray, least: float, rng: np.random.Generator) -> Pool:
-        """Those that still have news beside a larger span. Cost: 1 row each."""
+        """The points that still have news beside a larger span. Cost: 1 row each."""
         faded_news = 0.1  # of the news before: less is no chance of the step, the new direction there is known
         if not len(self):
             return self
@@ -175,7 +175,7 @@ class _DirectionSearch:
             tried += pool_size
 
     def candidates(self, n: int) -> tuple[Pool, int]:
-        """Those of n more points that are straight and have news, and how many are straight."""
+        """The straight ones of n more points that have news, and how many are straight."""
         longest_step = 2.0**6  # of a typical input
         points, values = self.queue.draw(n)
         found, straight = tested_candidates(self.ground, self.complement.basis, points, values, self.step, self.rng)
@@ -239,7 +239,7 @@ class _DirectionSearch:
 
 
 def _asking_the_rest(ask: Ask, point: FloatArray, value: FloatArray) -> Ask:
-    """The same question, where the first row is a point (1, d) whose value (1, m) is known and not asked again."""
+    """The question without its first row where that is a point (1, d) with a known value (1, m)."""
 
     def rest(rows: FloatArray) -> FloatArray:
         known = bool((rows[0] == point[0]).all())

@@ -42,7 +42,7 @@ class Inputs:
         return cls(domain, dim, None if given is None else check_rows(given, dim, domain, "inputs"))
 
     def within(self, domain: Domain) -> Inputs:
-        """The same inside another domain, with those of the user's rows that lie there."""
+        """The inputs inside another domain, with the user's rows that lie there."""
         rows = None if self.given is None else self.given[[domain.contains(row) for row in self.given]]
         return Inputs(domain, self.dim, rows if rows is not None and len(rows) else None)
 
@@ -206,7 +206,7 @@ def moves_outside(
 
 
 def asked_inside(ask: Ask, domain: Domain) -> Ask:
-    """The same question with rows moved onto the domain where rounding put them beside it."""
+    """The question with rows moved onto the domain where rounding put them beside it."""
     return ask if domain.is_space else lambda rows: ask(np.clip(rows, domain.low, domain.high))
 
 

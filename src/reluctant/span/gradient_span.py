@@ -94,7 +94,7 @@ class _GradientSpan:
 
     @property
     def size(self) -> float:
-        """Of a gradient: the largest."""
+        """The largest norm of a gradient."""
         return float(np.linalg.norm(self.known.slopes, axis=1).max())
 
     @property

@@ -29,10 +29,10 @@ from reluctant.messages import Diagnosis, Notes
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Kind, Rows
-from reluctant.oracles.input_units import FEWEST_SAMPLES, checked_samples, in_units
+from reluctant.oracles.input_units import FEWEST_SAMPLES, checked_samples
 from reluctant.oracles.keywords import OpeningKeywords
 from reluctant.oracles.links import raw_answers
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Ended, Outcome, Run, split_reason
 from reluctant.span.directions import search_directions
 from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN, FirstLook, Inputs, first_look
@@ -157,7 +157,7 @@ def _few_digits(
 
 
 def _where_loud(seen: FirstLook, found: FoundSpan, rng: np.random.Generator) -> FirstLook:
-    """The same look with places first where long steps outside the span change the answers."""
+    """The first look, led by places where long steps outside the span change the answers."""
     active = found.points, found.values
     heard = loud_places(seen.ground, found.basis, *active, found.size, found.limit, rng)
     if not len(heard.points):
@@ -296,7 +296,6 @@ class Span(Ended):
 
 
 TYPICAL_POINTS = 64
-HEALTH_LINES = 4  # of a second look, behind a link
 
 
 def seen_from_typical_inputs(oracle: Counting, found: Subspace, box: Domain, rng: np.random.Generator) -> float | None:
@@ -436,6 +435,8 @@ class _Recovery:
 
     def by_gradients(self, rng: np.random.Generator) -> SpanEnding | None:
         """From gradients, where the target answers them and they are clear; None elsewhere."""
+        if self.oracle.explained is None:
+            return None
         oracle, reading = trusted(self.oracle, rng)
         if reading is not None and reading.diagnosis is not None:
             self.run.evidence["gradients are"] = reading.diagnosis
@@ -448,9 +449,9 @@ class _Recovery:
         return SpanEnding.of(*ended, {}, scale * float(np.sqrt(oracle.dim)))
 
     def behind_link(self, span: Span, rng: np.random.Generator, fine: bool) -> Span:
-        """The same, or that of the values behind the link that refused answers show."""
+        """The span, or that of the values behind the link that refused answers show."""
         health = span.evidence.get("health")
-        read = None if health is None or span.ok else find_link(self.oracle, health, rng, HEALTH_LINES)
+        read = None if health is None or span.ok else find_link(self.oracle, health, rng)
         if read is None:
             return span
         self.run.oracle = read.oracle

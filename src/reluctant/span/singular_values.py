@@ -201,7 +201,7 @@ def _is_loud(ground: Ground, sample: _GradientSample, rank: int, rng: np.random.
 
 
 def _gradient_size(sample: _GradientSample) -> float:
-    """Of a gradient, by the outputs that have one where they were asked: most are 0 of an answer cut to its largest."""
+    """Median norm of a gradient, over outputs that have one: most are 0 if answers are cut to the largest."""
     sizes = np.linalg.norm(sample.rows, axis=1)
     return float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
 

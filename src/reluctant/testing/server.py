@@ -50,7 +50,7 @@ Schedule = Callable[[int], "Fault | None"]
 
 
 def every(period: int, *faults: Fault) -> Schedule:
-    """These faults in turn, one every `period` questions, not at the first."""
+    """A schedule of these faults in turn, one every `period` questions, none at the first."""
     return lambda i: faults[(i // period) % len(faults)] if i % period == period - 1 else None
 
 
@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.open_sockets.add(self.connection)
 
     def finish(self) -> None:
-        """It is closed."""
+        """Note that the connection is closed."""
         self.server.open_sockets.discard(self.connection)
         super().finish()
 

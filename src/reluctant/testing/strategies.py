@@ -30,7 +30,7 @@ def rows_for(draw: st.DrawFn, network: ReLUNetwork, max_rows: int = 20) -> Float
 
 @st.composite
 def symmetric_copies(draw: st.DrawFn, network: ReLUNetwork) -> ReLUNetwork:
-    """The same function: hidden neurons reordered and rescaled by powers of two."""
+    """Networks of the same function: hidden neurons reordered and rescaled by powers of two."""
     weights, biases = [w.copy() for w in network.weights], [b.copy() for b in network.biases]
     for k in range(network.depth - 1):
         order = np.array(draw(st.permutations(range(len(biases[k])))))

@@ -28,11 +28,11 @@ from reluctant.interface.reach import FARTHEST, smaller, unsaturated_box
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.input_units import Box, InputUnits, in_units, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
-from reluctant.oracles.open import Target, opened_target
+from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_answers, compare_at_use, slope_errors
 from reluctant.verification.points import SCALES, PointGroup, comparison_points
 
@@ -102,7 +102,7 @@ class Verification:
     counterexamples: HeldOutRows | None = field(default=None, compare=False, repr=False)
 
     def beside(self, at_use: AtUse | None) -> Verification:
-        """The same with the comparison at typical inputs, which must agree too."""
+        """The verification together with the comparison at typical inputs, which must agree too."""
         if at_use is None:
             return self
         both, only_inside = self.ok and at_use.ok, self.ok and not at_use.ok
@@ -246,6 +246,7 @@ def examine(
     counterexamples: Sequence[HeldOutRows] = (),
     at_use: int = 0,
     on_lines: int = LINE_POINTS,
+    on_rays: int = 0,
     far: int = 0,
     alone: int = 0,
     sparse: int = 0,
@@ -260,7 +261,8 @@ def examine(
 
     held_out: rows with their answers, asked before, in place of new points on creases. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
-    on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
+    on lines, where neurons are rarely on, and at extremes. on_rays: on two rays from a random input, which cross narrow
+    ridges. far: points far along the creases of the first layer.
     alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
     far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines to far out, in every piece.
     covering: at most so many for each layer where units that it may lack would be on. gradients: compare those that the
@@ -276,7 +278,7 @@ def examine(
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
+                on_lines=on_lines, on_rays=on_rays, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
                 whole_lines=whole_lines, covering=covering, creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
@@ -469,7 +471,7 @@ def _own_units(network: ReLUNetwork, sizes: FloatArray) -> InputUnits:
     if network.depth == 1:
         return units
     offsets = np.abs(units.reduced_network(network).hyperplanes()[1])
-    distances = offsets[np.isfinite(offsets) & (offsets > 0)]
+    distances = offsets[np.isfinite(offsets) & (offsets > CLEAR)]  # closer ones pass the middle, but for rounding
     return replace(units, scale=units.scale * (float(np.median(distances)) if len(distances) else 1.0))
 
 

@@ -9,7 +9,9 @@ First layers no wider than the input take any values; deeper ones those that a l
 queries the target.
 
 `covering_points` asks what a missing unit could look like: units are drawn on the features of a layer, and points are
-chosen until each of them that is on anywhere is on at one of these.
+chosen until each of them that is on anywhere is on at one of these. Features of the second layer and above do not take
+any values. There a unit may be on in a small bounded part of space alone; then it is on where some sum of the features
+is largest (`outermost_points`).
 """
 
 from __future__ import annotations
@@ -19,21 +21,37 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray, joined
+from reluctant.numerics import DOUBLE, FloatArray, joined
 
 LINE_REACH = 3.0  # scales of use to either side
+FARTHEST_ALONE = 1e3  # scales of use: a unit that is on alone only farther out has no such point
 FAR_OUT = 1e5  # scales of use: biases count for nothing there
 OFF = 0.05, 1.0  # of a value that is off, in its own size
 SPREAD = 1.5  # of the logarithm of a value that is on
 POOL = 400  # rays that those of layers beyond the second are chosen from
 DRAWN_UNITS, COVERED = 1500, 0.99  # that points are chosen for, and the share of them that is to be on at one
 POOL_SCALES = (1.0, 3.0, 10.0, 1e3)  # of random inputs among which these points are
+POOLS, CLIMBERS, CLIMB_STEPS = 8, 600, 60  # of the search for points where sums of features are largest
+NEAR = 30.0  # scales of use: sums that grow farther out grow without end, and far points show such units
+NARROWEST, WIDEST = 0.001, 0.5  # of the way from the largest sum to the median: drawn units are on so far down
+LONGER, SHORTER = 1.3, 0.6  # times: a step of a climb after one that led higher, and after another
 
 
 def _takes_any_values(network: ReLUNetwork) -> bool:
     """True if the first layer has hidden ones above it, and can be given any values."""
     lengths = np.linalg.norm(network.weights[0], axis=1)
     return network.depth > 1 and network.widths[1] <= network.dim and bool(lengths.all())
+
+
+def _right_inverse(weights: FloatArray, least: float = float(np.sqrt(DOUBLE.rounding))) -> FloatArray:
+    """The inverse (d, h) of rows, whatever their lengths; none along directions that they hold by less than `least`.
+
+    Rows that are parallel differ by rounding alone. Points at which one of them is on and the other is off would lie
+    where answers have no digits.
+    """
+    lengths = np.linalg.norm(weights, axis=1)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    return np.asarray(np.linalg.pinv(weights / lengths[:, None], least) / lengths)
 
 
 def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> FloatArray:
@@ -47,7 +65,7 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
     w, b, width = network.weights[0], network.biases[0], network.widths[1]
     if not most or not _takes_any_values(network):
         return points[0]
-    lengths, inverse = np.linalg.norm(w, axis=1), np.linalg.pinv(w)
+    lengths, inverse = np.linalg.norm(w, axis=1), _right_inverse(w, 1 / FARTHEST_ALONE)
     for unit in rng.permutation(width)[:most]:
         start = inverse @ (-lengths * np.where(np.arange(width) == unit, 0.0, rng.uniform(*margins, width)) - b)
         ray = lengths[unit] * inverse[:, unit]
@@ -62,7 +80,7 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
 
 
 def sparse_points(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
-    """So many points (n, d) where a random part of the first layer, one unit to all, is on and the others are off.
+    """Points (count, d) where a random part of the first layer, one unit to all, is on and the others are off.
 
     Values of units that are on are spread over orders of magnitude. No point for first layers wider than the input.
     """
@@ -109,7 +127,71 @@ def covering_points(
         some = shown if shown.any() else ~shown
         picked = covering(below[some], most, rng)
         chosen.append(pool[np.flatnonzero(some)[picked]])
+        if layer > 2 or (layer == 2 and not _takes_any_values(network)):
+            chosen.append(outermost_points(network, layer - 1, most, rng))
     return joined(chosen)
+
+
+def outermost_points(network: ReLUNetwork, layer: int, most: int, rng: np.random.Generator) -> FloatArray:
+    """At most so many points (n, d) not far out where sums of a hidden layer's features, from 1, are largest.
+
+    A unit is on where such a sum is above a bound. So one that is on in a small part of space is on where its sum is
+    largest. Sums are drawn and climbed from the best of many points. Few of all these are chosen: every drawn unit that
+    is on a little below its largest value is on at one.
+    """
+
+    def features(points: FloatArray) -> FloatArray:
+        return np.maximum(network.preactivations(points)[layer - 1], 0)
+
+    def near(points: FloatArray) -> FloatArray:
+        return points[np.linalg.norm(points, axis=1) < NEAR * np.sqrt(network.dim)]
+
+    pool = near(joined([diverse_points(network, rng) for _ in range(POOLS)]))
+    pool = joined([pool, near(_climbed(network, layer, pool, _drawn_sums(CLIMBERS, network.widths[layer], rng), rng))])
+    sums = features(pool) @ _drawn_sums(DRAWN_UNITS, network.widths[layer], rng).T
+    largest, middle = sums.max(axis=0), np.median(sums[::POOLS], axis=0)
+    down = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), DRAWN_UNITS))
+    on = sums >= largest - down * (largest - middle)
+    pool, on = pool[on.any(axis=1)], on[on.any(axis=1)]
+    shown = np.abs(network.gradients(pool)).max(axis=(1, 2)) > 0  # elsewhere layers above hide the unit
+    pool, on = (pool[shown], on[shown]) if shown.any() else (pool, on)
+    return pool[_each_at_one(on, most, 1.0)]
+
+
+def _climbed(
+    network: ReLUNetwork, layer: int, pool: FloatArray, sums: FloatArray, rng: np.random.Generator
+) -> FloatArray:  # fmt: skip
+    """For each sum (n, width) of a layer's features, a point (n, d) where it is largest, as steps uphill find it."""
+    start = np.argmax(sums @ np.maximum(network.preactivations(pool)[layer - 1], 0).T, axis=1)
+    best, largest, point = pool[start], np.full(len(sums), -np.inf), pool[start]
+    unit, step = np.maximum(np.linalg.norm(best, axis=1), np.sqrt(network.dim)), np.full(len(sums), 1 / 2)
+    for number in range(CLIMB_STEPS):
+        values = network.preactivations(point)[:layer]
+        now = (sums * np.maximum(values[-1], 0)).sum(axis=1)
+        higher = now > largest
+        best, largest = np.where(higher[:, None], point, best), np.where(higher, now, largest)
+        step = np.where(higher, LONGER, SHORTER) * step
+        uphill = network.input_slopes([each > 0 for each in values], {layer: sums})
+        uphill /= np.maximum(np.linalg.norm(uphill, axis=1, keepdims=True), np.finfo(float).tiny)
+        aside = rng.standard_normal(point.shape) / np.sqrt(network.dim) if number % 2 else 0.0  # creases end a climb
+        point = best + (step * unit)[:, None] * (uphill + aside)
+    return best
+
+
+def _drawn_sums(count: int, width: int, rng: np.random.Generator) -> FloatArray:
+    """Weights (count, width) of all kinds, also mostly negative ones."""
+    return rng.standard_normal((count, width)) - rng.uniform(-1.0, 2.0, (count, 1))
+
+
+def _each_at_one(on: NDArray[np.bool_], most: int, share: float = COVERED) -> NDArray[np.intp]:
+    """Rows of on (n, units) that have this share of units on at one of them, at most so many, the best ones first."""
+    chosen: list[int] = []
+    wanted = (1 - share) * on.shape[1]
+    while on.shape[1] > wanted and len(chosen) < most:
+        best = int(np.argmax(on.sum(axis=1)))
+        chosen.append(best)
+        on = on[:, ~on[best]]
+    return np.array(chosen, dtype=np.intp)
 
 
 def diverse_points(network: ReLUNetwork, rng: np.random.Generator) -> FloatArray:
@@ -136,17 +218,10 @@ def covering(features: FloatArray, most: int, rng: np.random.Generator) -> NDArr
     there = np.isfinite(logs)
     sizes = np.exp(np.where(there, logs, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1))
     scaled = features / sizes
-    weights = rng.standard_normal((DRAWN_UNITS, k)) - rng.uniform(-1.0, 2.0, (DRAWN_UNITS, 1))
+    weights = _drawn_sums(DRAWN_UNITS, k, rng)
     biases = np.sqrt(k) * rng.standard_normal(DRAWN_UNITS)
     on = scaled @ weights.T + biases > 0
-    on = on[:, on.any(axis=0)]
-    chosen: list[int] = []
-    wanted = (1 - COVERED) * on.shape[1]
-    while on.shape[1] > wanted and len(chosen) < most:
-        best = int(np.argmax(on.sum(axis=1)))
-        chosen.append(best)
-        on = on[:, ~on[best]]
-    return np.array(chosen, dtype=np.intp)
+    return _each_at_one(on[:, on.any(axis=0)], most)
 
 
 def _sparse(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
@@ -161,7 +236,7 @@ def _sparse(network: ReLUNetwork, count: int, rng: np.random.Generator) -> Float
 def _with_values(network: ReLUNetwork, values: FloatArray, rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
     """Points (n, d) where the first layer has these values (n, h), in their own sizes; any where it does not count."""
     w, b, lengths = network.weights[0], network.biases[0], np.linalg.norm(network.weights[0], axis=1)
-    inverse = np.linalg.pinv(w)
+    inverse = _right_inverse(w)
     beside = scale * rng.standard_normal((len(values), network.dim))
     beside -= (beside @ w.T) @ inverse.T
     found = (np.sqrt(network.dim) * lengths * values - b) @ inverse.T + beside
@@ -189,7 +264,7 @@ def _ray_of(network: ReLUNetwork, unit: int, rng: np.random.Generator) -> FloatA
 
 
 def _rays_of_deeper(network: ReLUNetwork, rays: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Of many sums of rays, for each unit of layers from the third on the one that it is most of its layer on."""
+    """For each unit from the third layer on, the sum of rays on which it has the largest share of its layer."""
     few = 4
     weights = np.zeros((POOL, len(rays)))
     for _ in range(few):

@@ -118,7 +118,7 @@ class PredictedBoundary:
 
     @classmethod
     def at(cls, network: ReLUNetwork, points: FloatArray, one: np.ndarray, other: np.ndarray) -> PredictedBoundary:
-        """These points of the boundary between two classes each."""
+        """The predicted boundary at points between two classes each."""
         normals = pair_slopes(network, points, one, other)
         length = np.linalg.norm(normals, axis=1)
         sound = length > DOUBLE.tiny

@@ -77,7 +77,7 @@ class CarriedPrecision(Precision):
         return np.hypot(super().at(rows), self._carried(rows))
 
     def least_at(self, rows: FloatArray) -> FloatArray:
-        """The same: the carried amount is not too large."""
+        """The smallest deviations (n, m) of answers there: all of them, for the carried part is no overestimate."""
         return self.at(rows)
 
     def _carried(self, rows: FloatArray) -> FloatArray:
@@ -213,7 +213,7 @@ def _across_creases(network: ReLUNetwork, precision: Precision, domain: Domain, 
 def _across_deep_creases(
     network: ReLUNetwork, precision: Precision, domain: Domain, rng: np.random.Generator
 ) -> FloatArray:
-    """The same for every hidden layer: creases bend, so that a step goes along the normal where a crease was met."""
+    """Points across creases of every hidden layer: creases bend, so a step follows the normal at its crease point."""
     on = crease_points(network, domain, rng)
     each, patterns = np.arange(len(on.points)), network.patterns(on.points)
     normals, bends = np.zeros_like(on.points), np.zeros((len(each), network.outputs))

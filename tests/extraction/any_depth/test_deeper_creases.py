@@ -11,6 +11,7 @@ from reluctant.extraction.any_depth.features import Layer
 from reluctant.extraction.any_depth.presence import ends_at
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
+from reluctant.testing.assortment import specimen
 
 DEEP = planted((6, 6, 2, 6, 1), 4, bias=0.1)
 
@@ -44,3 +45,12 @@ def test_layers_keep_their_digits_where_answers_have_few() -> None:
     result = rl.extract(true, rl.AnyDepth(), rng=0, attempts=1)
     assert result.ok, result.evidence["failures"]
     assert result.queries <= 15_000
+
+
+def test_creases_above_sparse_layers_are_no_hidden_neurons_below() -> None:
+    """Each neuron reads three of the layer before it: its crease goes straight on in most of space."""
+    drawn = specimen(7_400_614)
+    found = rl.extract(rl.open_oracle(drawn.target(), dim=drawn.network.dim), rng=0)
+    assert found.ok
+    assert found.network.widths[1] <= 6
+    assert found.queries < 50_000

@@ -62,6 +62,17 @@ def test_fit_leaves_out_what_a_missing_neuron_does() -> None:
     np.testing.assert_array_equal(off > 1e-7, extra > 0)
 
 
+def test_fit_follows_most_rows_where_a_missing_neuron_is_on_at_many() -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        true, known = planted((5, 7, 6, 2), seed, bias=0.3), known_part(planted((5, 7, 6, 2), seed, bias=0.3), 2)
+        rows = rng.standard_normal((250, 5))
+        extra = 3 * np.maximum(rows[:, 0] - 0.55, 0)  # on at 29 of 100
+        answers = true(rows) + np.outer(extra, [1.0, -2.0])
+        off = readout_deviations(known, fit_most(known, rows, answers), rows, answers)
+        assert (off[extra == 0] <= 1e-6).mean() > 0.7, seed
+
+
 def test_what_is_not_seen_keeps_its_side() -> None:
     rng = np.random.default_rng(0)
     features = np.abs(rng.standard_normal((200, 3))) * (rng.random((200, 3)) < 0.5)

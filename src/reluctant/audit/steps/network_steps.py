@@ -118,7 +118,7 @@ def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
 
 
 def confirm_part(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """Of a network that extraction found in part: the neurons of its first layer whose creases the target shows."""
+    """Confirm a part: the first-layer neurons of a network found in part whose creases the target shows."""
     if known.copy is not None:
         raise Skip("copy-exists")
     if known.clipped is not None:

@@ -305,7 +305,7 @@ def _chains(points: dict[int, FloatArray], pairs: list[tuple[int, int]]) -> list
 
 
 def _straightened(points: FloatArray) -> FloatArray:
-    """The same line with the points left out in which it does not bend."""
+    """The line without the points in which it does not bend."""
     straight = 1e-3  # sine of the angle below which a crease has not bent
     if len(points) < 3:
         return points

@@ -112,7 +112,7 @@ class AuditOptions:
 
     @property
     def gated(self) -> tuple[LeakKind, ...]:
-        """The same as the record has them."""
+        """The gates as leaks of the record."""
         return tuple(leak for leak in LEAKS if leak in self.gates)
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 
 from reluctant.extraction.any_depth.crease_equations import IncomingWeights
 from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.extraction.any_depth.layer import Ladder
+from reluctant.extraction.any_depth.layer import MOST_WRONG, Ladder
 from reluctant.extraction.any_depth.readout import (
     FITTED_DISTANCE,
     Readout,
@@ -172,9 +172,6 @@ class _OpenNeuron:
         return np.asarray(slope / np.where(length > 0, length, 1.0))
 
 
-MOST_WRONG = 0.4  # of the rows: beyond, the others are no majority
-
-
 @dataclass(frozen=True)
 class Completion:
     """When the layers are complete.
@@ -184,6 +181,7 @@ class Completion:
             where that is more. What these do not meet is rare.
         again: part of these points in later rounds, when neurons were found since.
         rounds: how often missing neurons are looked for.
+        fruitless: rounds in a row that find nothing. Networks that are recovered have one, as a rule.
         error: deviation of an answer, of the spread of the answers, that no rounding in the layers explains.
     """
 
@@ -191,6 +189,7 @@ class Completion:
     share: float = 0.25
     again: float = 0.25
     rounds: int = 12
+    fruitless: int = 4
     error: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -202,7 +201,7 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
 
     Cost: the fresh points, about 40 rows more for each missing neuron, and a part of the fresh points again.
     """
-    checks = _Checks(ladder, rng, settings)
+    checks, fruitless = _Checks(ladder, rng, settings), 0
     for _ in range(settings.rounds):
         check_time()
         known = ladder.known()
@@ -220,14 +219,17 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
             break  # without a row that is right no segment leads to the missing neuron
         with ladder.oracle.stage("completion"):
             ladder.store.scan(found.segments(rng))
-            put_back = ladder.kept()
+            put_back, before = ladder.kept(), ladder.settled
             try:
                 ladder.look_again()
-                worse = not mostly_explained(ladder.known(), memory, rng, settings)
+                worse = wrong_share(ladder.known(), memory, rng, settings) >= MOST_WRONG
             except StageFailed:
                 worse = True
             if worse:  # a neuron was lost on the way, or one was added that is none
                 put_back()
+        fruitless = fruitless + 1 if ladder.settled == before else 0
+        if fruitless == settings.fruitless:
+            break
     raise StageFailed(
         "completion", "answers that the layers do not explain", number=float(found.wrong.mean()), limit=0,
     )  # fmt: skip
@@ -255,9 +257,9 @@ class _Checks:
         self.share = self.settings.again
 
 
-def mostly_explained(known: KnownLayers, memory: Memory, rng: np.random.Generator, settings: Completion) -> bool:
-    """True if an output layer on top explains most of the answers: then this is the last layer."""
-    return not _Explained.by(known, memory, rng, settings.error).astray
+def wrong_share(known: KnownLayers, memory: Memory, rng: np.random.Generator, settings: Completion) -> float:
+    """Share of the answers that an output layer on top leaves unexplained."""
+    return float(_Explained.by(known, memory, rng, settings.error).wrong.mean())
 
 
 @dataclass(frozen=True)

@@ -233,6 +233,8 @@ class LayerSearch:
         if not self.known.sided or len(self.neurons) < len(neurons):
             self.known, self.neurons, self.turned, self.mirrored = before.with_open_sides(), neurons, None, None
             self.open_sides = True
+            if not before.layers[-1].undecided.all():  # the features are others
+                self.solve_again()
         return True
 
     def jumping_alike(self) -> list[Neuron]:
@@ -333,6 +335,11 @@ class LayerSearch:
         before, after = self.store.unexplained(self.known).sum(), self.unexplained().sum()
         return bool(before - after <= little * before)
 
+    def explains_most(self) -> bool:
+        """True if hardly any kinks are left of those there were."""
+        few = 0.25
+        return bool(self.unexplained().sum() <= few * self.store.unexplained(self.known).sum())
+
     def find_hidden(self) -> int:
         """Look for neurons that show in part of space alone: they go on behind those known; the number found."""
         fewest, before = 2, len(self.neurons)
@@ -348,6 +355,8 @@ class LayerSearch:
             if self.unexplained()[kink]:
                 self.store.measure(np.array([kink]), self.known)
                 self.try_kink(int(kink), hidden=True)
+        if not self.known.layers and len(self.neurons) > before:
+            self.let_go_bending()
         return len(self.neurons) - before
 
     def patience(self) -> int:
@@ -648,6 +657,23 @@ class LayerSearch:
         return None if found is None else replace(found, hidden=hidden)
 
 
+class NoFurtherLayer(StageFailed):
+    """No crease is one of a layer on top of these."""
+
+
+MOST_WRONG = 0.4  # of the answers: beyond, the others are no majority
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """Layers that leave so many answers wrong, and what puts them back; is_end: no further one is looked for."""
+
+    wrong: float
+    both: bool = False
+    go_back: Callable[[], None] | None = None
+    is_end: bool = False
+
+
 class Ladder:
     """The searches of all layers so far; below each, sides are decided."""
 
@@ -671,16 +697,68 @@ class Ladder:
 
     def known(self) -> KnownLayers:
         """All layers, the last one with open sides."""
+        return self.with_top(both=self.both)
+
+    def next_search(self) -> LayerSearch:
+        """The search for a layer on top of these, each neuron of which is there once."""
+        return LayerSearch(self.asker, self.store, self.with_top(both=False), self.limits)
+
+    def with_top(self, *, both: bool) -> KnownLayers:
+        """All layers; both: open neurons of the last one are there on both sides."""
         if not self.searches:
             return KnownLayers(self.store.dim)
-        return self.top.known.extended(self.top.layer(both=self.both))
+        return self.top.known.extended(self.top.layer(both=both))
 
-    def climb(self, is_last: Callable[[KnownLayers], bool]) -> None:
-        """Find layers until one is the last."""
+    @property
+    def settled(self) -> tuple[int, ...]:
+        """Neurons of each layer, and how many of their coefficients are open."""
+        neurons = [neuron for search in self.searches for neuron in search.neurons]
+        return *(len(search.neurons) for search in self.searches), sum(n.incoming.open.shape[1] for n in neurons)
+
+    def climb(self, wrong_share: Callable[[KnownLayers], float]) -> None:
+        """Find layers until one is the last, by the share of answers that an output on top of them leaves wrong.
+
+        Where no further layer is found, the layers that leave the fewest wrong are all, if these are no majority.
+        """
+        best = _Stop(MOST_WRONG)
+        try:
+            while len(self.searches) < self.limits.layers:
+                search = self.next_layer()
+                self.push(search)
+                best = self.best_stop(best, search, wrong_share)
+                if best.is_end:
+                    break
+        except NoFurtherLayer:
+            if best.go_back is None:
+                raise
+        if best.go_back is None:
+            most = self.limits.layers
+            raise StageFailed("layers", "kinks that no layer explains", number=most, limit=most)
+        best.go_back()
+        self.both = best.both
+
+    def best_stop(self, best: _Stop, search: LayerSearch, wrong_share: Callable[[KnownLayers], float]) -> _Stop:
+        """Where to end, after one search more: there if little is left wrong, or little of its own kinks."""
+        little = 0.1  # of the answers: what missing neurons play a part in as a rule
+        for both in (False, True):
+            self.both = both
+            if both and all(neuron.incoming.closed for neuron in search.neurons):
+                continue
+            wrong = wrong_share(self.known())
+            if wrong < best.wrong:
+                is_end = wrong <= little or search.explains_most()
+                best = _Stop(wrong, both, self.kept(), is_end)
+            if best.is_end:
+                break
+        self.both = False
+        return best
+
+    def next_layer(self) -> LayerSearch:
+        """The search of the next layer, after repairs of those below where it asks for them."""
         repairs = 0
-        while len(self.searches) < self.limits.layers:
+        while True:
             number = len(self.searches) + 1
-            search = LayerSearch(self.asker, self.store, self.known(), self.limits)
+            search = self.next_search()
             with self.oracle.stage(f"layer {number}"):
                 if number == 1 and self.first is not None:
                     search.begin(*self.first)
@@ -698,15 +776,7 @@ class Ladder:
                         if not search.carry_on():
                             raise _layer_failure(number, search)
                         search.run()  # neurons at odds have ended it before
-            self.push(search)
-            if is_last(self.known()):
-                return
-            self.both = self.limits.in_part
-            if self.both and is_last(self.known()):
-                return
-            self.both = False
-        most = self.limits.layers
-        raise StageFailed("layers", "kinks that no layer explains", number=most, limit=most)
+            return search
 
     def push(self, search: LayerSearch) -> None:
         """One rung more; the sides it found are those of the rung below."""
@@ -749,7 +819,7 @@ class Ladder:
     def add_layer(self) -> None:
         """One layer more of kinks that fit into none: units that switch on few inputs may be all that shows of it."""
         if len(self.searches) < self.limits.layers:
-            search = LayerSearch(self.asker, self.store, self.known(), self.limits)
+            search = self.next_search()
             search.try_everything()
             search.settle_sides(final=True)
             if search.neurons and (search.known.sided or search.carry_on()):
@@ -783,7 +853,7 @@ class Ladder:
         """Solve all creases from this rung on in the features of the layers below as they are now."""
         above, self.searches = self.searches[start:], self.searches[:start]
         for old in above:
-            search = LayerSearch(self.asker, self.store, self.known(), self.limits)
+            search = self.next_search()
             search.open_sides = old.open_sides
             search.adopt(old.neurons)
             if not search.known.sided:
@@ -796,6 +866,6 @@ class Ladder:
 
 def _layer_failure(number: int, search: LayerSearch) -> StageFailed:
     if not search.neurons:
-        return StageFailed(f"layer {number}", "no crease could be followed", number=0, limit=1)
+        return NoFurtherLayer(f"layer {number}", "no crease could be followed", number=0, limit=1)
     open_ = int(search.known.layers[-1].undecided.sum())
     return StageFailed(f"layer {number}", f"sides of neurons of layer {number - 1} stay open", number=open_, limit=0)

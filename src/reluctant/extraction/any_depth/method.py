@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.any_depth.completion import CHECK_DISTANCES, Completion, complete, mostly_explained
+from reluctant.extraction.any_depth.completion import CHECK_DISTANCES, Completion, complete, wrong_share
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore
-from reluctant.extraction.any_depth.layer import Ladder, LayerLimits
+from reluctant.extraction.any_depth.layer import MOST_WRONG, Ladder, LayerLimits
 from reluctant.extraction.any_depth.readout import (
     certify,
     fit_readout,
@@ -89,16 +89,16 @@ class AnyDepth(Method):
 
         parts: list[Hybrid] = []
 
-        def is_last(known: KnownLayers) -> bool:
+        def left_wrong(known: KnownLayers) -> float:
             keep(space.lifted(without_outputs(known, oracle.outputs)))
-            if mostly_explained(known, memory, rng, self.completion):
-                return True
-            with oracle.stage("fitted top", expected=TOP_ROWS):
-                parts.append(_hybrid(space, known, memory, ask, rng))
-            keep(parts[-1])
-            return False
+            share = wrong_share(known, memory, rng, self.completion)
+            if share >= MOST_WRONG and not ladder.both:
+                with oracle.stage("fitted top", expected=TOP_ROWS):
+                    parts.append(_hybrid(space, known, memory, ask, rng))
+                keep(parts[-1])
+            return share
 
-        known = _all_layers(ladder, memory, rng, self.completion, is_last, space.lifted, parts).with_both_halves()
+        known = _all_layers(ladder, memory, rng, self.completion, left_wrong, space.lifted, parts).with_both_halves()
         rare = rows_on_rare_sides(known, memory, rng)
         if len(rare):
             with oracle.stage("fit", expected=len(rare)):
@@ -116,14 +116,14 @@ def _all_layers(
     memory: Memory,
     rng: np.random.Generator,
     completion: Completion,
-    is_last: Callable[[KnownLayers], bool],
+    left_wrong: Callable[[KnownLayers], float],
     lifted: Callable[[ReLUNetwork], ReLUNetwork],
     parts: list[Hybrid],
 ) -> KnownLayers:
     """All layers; a failure says which were found, with the output that suits them best if none seemed missing."""
     partial = None
     try:
-        ladder.climb(is_last)
+        ladder.climb(left_wrong)
         partial = _best_guess(ladder.known(), memory, rng)
         return complete(ladder, memory, rng, completion)
     except StageFailed as failure:

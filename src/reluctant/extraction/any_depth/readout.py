@@ -98,22 +98,23 @@ def fit_readout(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Re
 
 
 def fit_most(known: KnownLayers, rows: FloatArray, answers: FloatArray) -> Readout:
-    """A fit that leaves out rows it cannot explain, as long as they are few: those a missing neuron plays a part in."""
-    robust_rounds, trimmed_rounds = 50, 5
-    agreeing = 0.6  # share of the rows in the last fits, at least
-    agrees_within = 1e-6  # relative; rows no farther off are in them too
-    deviation_floor = 1e-9  # relative; deviations below this count alike
+    """A fit to the rows that agree, as long as they are more than others: where a missing neuron plays a part.
+
+    A series of least squares in which rows count less the farther they are off, beyond a floor that sinks. Where the
+    floor is high, no row is left out; in the end only those that agree count.
+    """
+    robust_rounds, exact_rounds = 50, 8
+    highest_floor, agrees_within = 0.1, 1e-6  # relative; in the end rows no farther off than this count alike
+    explained = 1e-9  # relative: if no row is farther off, all are explained
     fit = _ReadoutFit.of(known, rows, answers)
     readout = fit.by_least_squares(np.ones(len(rows)))
-    for k in range(robust_rounds):
+    for k, floor in enumerate(np.geomspace(highest_floor, agrees_within, robust_rounds)):
         off = fit.deviations(readout)
-        if off.max() <= deviation_floor:
+        if off.max() <= explained:
             break
-        # Least absolute deviations, as a series of least squares; at the end, of the rows that agree best alone.
-        if k < robust_rounds - trimmed_rounds:
-            readout = fit.by_normal_equations(1 / np.sqrt(np.maximum(off, deviation_floor)))
-        else:
-            readout = fit.by_least_squares(off <= max(np.quantile(off, agreeing), agrees_within))
+        weight = floor / np.maximum(off, floor)
+        exact = k >= robust_rounds - exact_rounds
+        readout = fit.by_least_squares(weight) if exact else fit.by_normal_equations(weight)
     return readout
 
 
@@ -147,7 +148,10 @@ class _ReadoutFit:
         left = self.design * weight[:, None]
         normal, right = left.T @ left, left.T @ (self.answers * weight[:, None])
         normal[np.diag_indices_from(normal)] += READOUT_RANK * normal.trace()
-        return self._readout(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False))
+        try:
+            return self._readout(scipy.linalg.solve(normal, right, assume_a="pos", check_finite=False))
+        except np.linalg.LinAlgError:  # features that depend on each other at the rows that count
+            return self.by_least_squares(weight)
 
     def _readout(self, found: FloatArray) -> Readout:
         found = (found.T / self.size).T

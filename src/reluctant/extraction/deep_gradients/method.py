@@ -36,6 +36,7 @@ from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting, Explained
+from reluctant.oracles.ledger import Limit
 from reluctant.verification import HeldOutRows
 from reluctant.verification.cells import covering_points, far_points
 
@@ -76,6 +77,8 @@ class GradientLayers(Method):
         begun: lines that were searched before, the first of them to its end.
         leads: lines, at most, to where a layer lacks a neuron.
         held_against: rows that a layer is held against for that, of those asked before.
+        rows_a_crease: rows that a start may take, at most, for each crease of the first lines.
+        fewest_creases: that are counted besides those.
         fitted_distance: rows farther out, in typical inputs, say nothing of biases.
     """
 
@@ -84,12 +87,14 @@ class GradientLayers(Method):
 
     first_lines: int = 2
     lines: int = 4
-    starts: int = 2
+    starts: int = 3
     segments: int = 24
     look: int = 5
     most_layers: int = 8
     leads: int = 8
     held_against: int = 200
+    rows_a_crease: int = 20
+    fewest_creases: int = 50
     fitted_distance: float = 30.0
     through: FloatArray | None = field(default=None, compare=False, repr=False)
     begun: tuple[SearchedLine, ...] = field(default=(), compare=False, repr=False)
@@ -143,6 +148,7 @@ class _LayerSearch:
     settings: GradientLayers
 
     def __post_init__(self) -> None:
+        self.oracle = Limit(self.most_rows, refusal=self.refusal).of(self.oracle)
         self.creases = CreaseLines(self.oracle.dim)
         self.known = KnownLayers(self.oracle.dim)  # complete layers with their sides
         self.below: list[bytes] = []  # of each layer, those below it when its neurons were found
@@ -162,6 +168,19 @@ class _LayerSearch:
         """True if a layer is wider than the one before: sides do not show then."""
         widths = [self.oracle.dim, *(len(each) for each in self.found)]
         return any(before < width for before, width in pairwise(widths))
+
+    def most_rows(self) -> float:
+        """Rows that this start may take, from the end of the first lines on."""
+        settings = self.settings
+        if len(self.creases.lines) < settings.first_lines:
+            return np.inf
+        creases = int((self.creases.normals.line < settings.first_lines).sum())
+        return float(settings.rows_a_crease * (settings.fewest_creases + creases))
+
+    @staticmethod
+    def refusal(wanted: int, most: float) -> StageFailed:
+        """The end of a search that goes on beyond that."""
+        return StageFailed(LAYERS, "creases that no layers explain", number=wanted, limit=most)
 
     @property
     def narrows(self) -> bool:

@@ -146,7 +146,25 @@ def recover_from_gradients(
         return candidate
     turned = orient(candidate.network, gone=SAME_ROUNDINGS * search.noise.rounding, arrays=oracle.arrays)
     rarely = rare_points(turned, len(search.neurons), oracle.facts.domain, rng)
-    return replace(candidate, network=refit_biases(oracle, turned, rng, settings.bias_share, also=rarely))
+    both = np.concatenate([rarely, _on_both_sides(turned, oracle.facts.domain, rng)])
+    fitted = refit_biases(oracle, turned, rng, settings.bias_share, also=both)
+    return replace(candidate, network=fitted, rounding=search.noise.rounding)
+
+
+def _on_both_sides(network: ReLUNetwork, domain: Domain, rng: np.random.Generator) -> FloatArray:
+    """Of many random inputs a few (n, d): each neuron is on at some of them and off at others.
+
+    With many outputs a few inputs give as many numbers as there are biases, but few of a neuron that is rarely on.
+    """
+    pool = domain.sample(rng, DRAWN_FOR_BIASES, network.dim)
+    on = network.patterns(pool)[0]
+    sides = np.concatenate([on, ~on], axis=1)
+    lacking, chosen = np.minimum(ROWS_A_SIDE, sides.sum(axis=0)), np.empty(0, dtype=np.intp)
+    while lacking.any():
+        best = int(np.argmax(sides @ (lacking > 0)))
+        chosen, lacking = np.append(chosen, best), np.maximum(lacking - sides[best], 0)
+        sides[best] = False
+    return pool[chosen]
 
 
 def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
@@ -161,6 +179,10 @@ def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
 
 
 FEW_NEW = 8
+DRAWN_FOR_BIASES, ROWS_A_SIDE = (
+    400,
+    4,
+)  # inputs that those of a fit of biases are chosen from; for each side of a neuron
 LOOK = 3  # rows that the number format is read from
 
 

@@ -68,7 +68,7 @@ class DaskOracle(Oracle):
 
     @property
     def facts(self) -> Facts:
-        """As the target has them on a worker; outputs of a callable once it has answered."""
+        """The target's facts on a worker; outputs of a callable once it has answered."""
         return self._facts
 
     def answer(self, rows: FloatArray) -> FloatArray:

@@ -137,7 +137,7 @@ class TorchOracle(Oracle):
             return call_target(self._module, batch.to(self._dtype).reshape(-1, *self._shape))
 
     def _in_parts(self, rows: int, unit: int, write: Callable[[slice], Any]) -> FloatArray:
-        """As many rows at a time as fit; fewer, once, if memory runs out all the same.
+        """Evaluate as many rows at a time as fit; fewer, once, if memory runs out all the same.
 
         Answers are collected beside the module and read together: a device is not kept waiting for the next part.
         """

@@ -44,7 +44,7 @@ class ServedOracle(Oracle):
 
     @property
     def facts(self) -> Facts:
-        """As given, described or learned from the first answer."""
+        """Facts as given, as the server describes them, or as the first answer shows them."""
         return self._facts
 
     @abstractmethod

@@ -149,7 +149,7 @@ def _flip_sizes(d: int, depth: int, networks: int, asked: int, rng: np.random.Ge
 
 
 def _size_slope(cells: list[_FlipSizes], raw: bool = False) -> float:
-    """Of log size in log d, where d is large; over all of them if too few are."""
+    """Slope of log size against log d, for large d; for all d if few are large."""
     large = [cell for cell in cells if cell.d >= LARGE_DIM]
     used = large if len(large) > 1 else cells
     sizes = [cell.median if raw else cell.corrected for cell in used]

@@ -1,4 +1,4 @@
-"""Defenses (less of the answer, fewer digits, noise, limits, clipped inputs), by name, and their cost to honest users.
+"""Defenses: oracles around a model that give less away, by name, each with its cost to honest users.
 
 A defense is a wrapper with a title; one that always answers the same has an identity as well. Less of the answer:
 probabilities instead of values, the largest few of them, or the label alone. Fewer digits: rounding to decimals, to
@@ -32,6 +32,24 @@ from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper
 from reluctant.oracles.explanations import Rewritten
 from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
+
+__all__ = [
+    "DEFENSES",
+    "ClippedInputs",
+    "Decimals",
+    "Defense",
+    "Digits",
+    "GaussianNoise",
+    "HonestCost",
+    "LabelsOnly",
+    "LaplaceNoise",
+    "NumberFormat",
+    "Probabilities",
+    "QueryLimit",
+    "TopProbabilities",
+    "defend",
+    "honest_cost",
+]
 
 
 class Defense(Wrapper):
@@ -514,8 +532,13 @@ def defense_kind(defense: str) -> str:
     return DefenseSpec.read(defense).kind
 
 
+def kinds_of(defenses: str) -> tuple[str, ...]:
+    """Kinds of the defenses in one name, such as "softmax, decimals=3"."""
+    return tuple(defense_kind(name) for name in defenses.split(", "))
+
+
 def split_last_defenses(defenses: Sequence[str], kinds: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those before, and the last of them that are all of these kinds."""
+    """The defenses in two parts: the longest end of the list that has these kinds alone, and what comes before it."""
     last = list(takewhile(lambda name: defense_kind(name) in kinds, reversed(defenses)))
     return tuple(defenses[: len(defenses) - len(last)]), tuple(reversed(last))
 
