@@ -16,10 +16,11 @@ from reluctant.networks import ReLUNetwork
 from reluctant.verification.label_check import check_labels
 
 
-def balanced(n: int, k: int, seed: int) -> ReLUNetwork:
-    """A random network with one hidden layer, above 0 at half of Gaussian inputs."""
+def balanced(n: int, k: int, seed: int, first: float = 1.0) -> ReLUNetwork:
+    """A random network with one hidden layer, above 0 at half of Gaussian inputs; its first neuron so much weaker."""
     rng = np.random.default_rng(seed)
     weights, biases, out = rng.standard_normal((k, n)) / np.sqrt(n), rng.standard_normal(k) / 2, rng.standard_normal(k)
+    out[0] *= first
     values = np.maximum(rng.standard_normal((2000, n)) @ weights.T + biases, 0) @ out
     return ReLUNetwork([weights, out[None]], [biases, np.array([-np.median(values)])])
 
@@ -44,6 +45,16 @@ def test_a_network_from_its_sign_alone():
     assert np.median(direction_errors(result.network, true)) < 1e-12
     assert result.evidence["boundary error"] <= 1e-9
     assert result.queries < 21_000
+
+
+def test_a_neuron_that_hardly_bends_the_boundary_costs_no_second_search():
+    """Short steps say little of its crease: long steps keep away from it as far as that needs."""
+    true = balanced(40, 6, seed=0, first=3e-3)
+    result = rl.extract(sign_of(true), rl.FromLabels(), dim=40, rng=0)
+    assert result.ok
+    assert result.network.widths == (40, 6, 1)
+    assert direction_errors(result.network, true).max() < 1e-9
+    assert result.queries < 30_000
 
 
 def test_the_network_predicts_the_labels_and_has_the_stated_scale():

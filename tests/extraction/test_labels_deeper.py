@@ -10,10 +10,9 @@ import pytest
 import reluctant as rl
 from reluctant.extraction.depth_three.first_layer import FirstLayer
 from reluctant.extraction.depth_three.method import compose, peel
-from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerFlat, LayerSearch, oriented
+from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerFlat, LayerSearch, OneHiddenLayer, oriented
 from reluctant.extraction.from_labels.method import hidden_inputs, look
 from reluctant.extraction.from_labels.walks import Creases, Facets, Walks
-from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import only_labels
 from reluctant.networks import ReLUNetwork
@@ -89,13 +88,32 @@ def test_labels_refuse_a_layer_with_a_wrong_neuron_or_without_one():
     assert all(found.moved(layer) > 0 for layer in (deeper, missing, shifted))
 
 
+def shallow(seed: int, n: int, k: int) -> ReLUNetwork:
+    """A random network with one hidden layer."""
+    rng = np.random.default_rng(seed)
+    weights, out = rng.standard_normal((k, n)) / np.sqrt(n), rng.standard_normal((1, k))
+    return ReLUNetwork([weights, out], [rng.standard_normal(k) / 2, np.zeros(1)])
+
+
 def test_one_hidden_layer_is_recognised():
-    rng = np.random.default_rng(3)
-    weights, out = rng.standard_normal((10, 20)) / np.sqrt(20), rng.standard_normal((1, 10))
-    true = ReLUNetwork([weights, out], [rng.standard_normal(10) / 2, np.zeros(1)])
-    found, flat = search(true, 0)
-    with pytest.raises(StageFailed, match=r"^creases: "):
+    found, flat = search(shallow(3, 20, 10), 0)
+    with pytest.raises(OneHiddenLayer):
         LayerFlat(found, Walks.none(flat)).run()
+
+
+def test_one_hidden_layer_of_many_inputs_costs_no_more_than_its_flat():
+    """A facet of the whole space costs 45 rows an input: none is measured before the flat has shown deeper creases."""
+    found, flat = search(shallow(3, 300, 6), 0)
+    asked, ask = [0], flat.ask
+
+    def counted(rows: np.ndarray) -> np.ndarray:
+        asked[0] += len(rows)
+        return ask(rows)
+
+    found.space = replace(found.space, ask=counted)
+    with pytest.raises(OneHiddenLayer):
+        found.run(replace(flat, ask=counted))
+    assert asked[0] < 25_000
 
 
 def right(found: ReLUNetwork, true: ReLUNetwork, scale: float) -> bool:

@@ -360,5 +360,5 @@ def formula_for(widths: Widths, answers: Answers, link: str = "identity") -> Cos
             return DEPTH_TWO
         return DEPTH_THREE if hidden == 2 and widths[1] <= widths[0] else ANY_DEPTH
     if hidden > 1:
-        return Diagnosis("deep-few-digits-refused", {"hidden": hidden})
+        return Diagnosis("deep-few-digits-not-measured", {"hidden": hidden})
     return {FLOAT32: FLOAT32_DIGITS, ROUNDED_SINGLE: ROUNDED_FLOAT32}.get(answers.kind, STEADY_NOISE)

@@ -29,6 +29,7 @@ from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
+TWO_HIDDEN, COVERING_ROWS = 3, 64  # layers of weights; rows a layer above, where units that it may lack would be on
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
 FEW_ROWS = 5000  # below, verification takes more than its share
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
@@ -186,6 +187,7 @@ def check_candidate(
         asked=candidate.asked,
         counterexamples=counterexamples,
         alone=0 if network.depth <= 2 else int(ALONE_SHARE * worth),
+        covering=COVERING_ROWS if network.depth > TWO_HIDDEN else 0,
         far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
         most_tolerance=most,
     )  # fmt: skip

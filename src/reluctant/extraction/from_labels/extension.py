@@ -20,25 +20,31 @@ from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray
-from reluctant.numerics import FloatArray
+from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
 
 TWO = 2  # classes, whose model has no bends that labels of the flat do not show
 SPARE = 1  # equations more than unknowns
 SHORT_STEP, SHORT_BITS = 0.15, 12  # of the distance to the nearest crease; of a slope
-LONG_STEPS = (0.03, 0.1)  # of a typical input; three times as long, one direction in a thousand has no solution
+LONG_STEPS = (0.1, 0.3)  # of a typical input
+CANDIDATES = 400  # random segments for each unknown number, across which a boundary point is looked for
+SETS, CLASS_SETS = 8, 24  # of points, each as many as unknown numbers: of two classes, of more
 ROWS_TOGETHER = 2**21  # numbers in the rows of one request
 
 
 @dataclass
 class Extension:
-    """The extension of one flat: `slopes` (l, k + m − 1) has the unknown numbers of each direction e (l, d) outside."""
+    """The extension of one flat: `slopes` (l, k + m − 1) has the unknown numbers of each direction e (l, d) outside.
+
+    errors (l, k + m − 1): how far off these may be after short steps.
+    """
 
     flat: Flat
     model: ClassModel
     holds: Callable[[BoundaryPoints], BoolArray]  # where in the flat the model is right
     outside: FloatArray
     slopes: FloatArray
+    errors: FloatArray
 
     @classmethod
     def of(cls, flat: Flat, model: ClassModel, holds: Callable[[BoundaryPoints], BoolArray]) -> Extension:
@@ -47,7 +53,8 @@ class Extension:
         random = flat.rng.standard_normal((dim, dim - flat.dim))
         inside = flat.along(np.eye(flat.dim)).T
         outside = np.linalg.qr(np.concatenate([inside, random], axis=1))[0][:, flat.dim :].T
-        return cls(flat, model, holds, outside, np.zeros((len(outside), model.width + model.classes - 1)))
+        slopes = np.zeros((len(outside), model.width + model.classes - 1))
+        return cls(flat, model, holds, outside, slopes, np.full_like(slopes, np.inf))
 
     @property
     def unknown(self) -> int:
@@ -72,10 +79,9 @@ class Extension:
         """A first solution, where no step changes the side of a crease."""
         tries, shorter, consistent, farthest = 6, 6.0, 12.0, 64.0
         model, size = self.model, self.flat.typical
-        points = model.boundary_points(self.flat.draw, 40 * self.unknown)
-        points = points[self.holds(points)]
+        points = self.candidates()
         room = np.minimum(model.room(points.points), model.junction_room(points))
-        step = np.minimum(SHORT_STEP * room, max(LONG_STEPS) * size)
+        step = np.minimum(SHORT_STEP * room, 0.1 * size)
         rows = self.rows(model, points)
         use = self.choice(rows * step[:, None])
         points, rows, step = points[use], rows[use], step[use]
@@ -95,7 +101,8 @@ class Extension:
                         again.append(e)
                         continue
                     weighted, wanted = (rows * (one / off)[:, None])[found], (-moved / off)[found]
-                    self.slopes[e] = np.linalg.lstsq(weighted, wanted, rcond=None)[0]
+                    inverse = np.linalg.pinv(weighted)
+                    self.slopes[e], self.errors[e] = inverse @ wanted, row_norms(inverse)
                     if np.abs(weighted @ self.slopes[e] - wanted).max() > consistent:
                         again.append(e)
                 moved = np.abs(shift / t)
@@ -107,16 +114,30 @@ class Extension:
         raise StageFailed("extension", "directions without a solution", number=len(todo), limit=0)
 
     def long_steps(self) -> None:
-        """All digits, from long steps whose sides the first solution knows."""
-        clear, consistent, wider = 2e-3, 200.0, 2.0
+        """All digits, from long steps whose sides the first solution knows; shorter ones where it is wrong."""
+        tries, shorter = 4, 3.0
+        points = self.fixing(self.candidates())
+        todo, part = np.arange(len(self.outside)), 1.0
+        for _ in range(tries):
+            todo = self.longer(todo, points, part)
+            if not len(todo):
+                return
+            part /= shorter
+        raise StageFailed("extension", "directions whose equations do not agree", number=len(todo), limit=0)
+
+    def longer(self, directions: np.ndarray, points: BoundaryPoints, part: float) -> np.ndarray:
+        """Solve these directions from this part of a long step; the directions whose equations do not agree."""
+        clear, consistent, wider, unsolved = 2e-3, 200.0, 2.0, []
         size, finest = self.flat.typical, self.flat.finest
-        points = self.model.boundary_points(self.flat.draw, 400 + 12 * self.unknown)
-        points = points[self.holds(points)]
-        shift, unsolved = 1e-3 * max(LONG_STEPS) * size, 0
-        for some in self.batches(np.arange(len(self.outside)), self.unknown + SPARE):
-            lines, equations = [], []
+        shift = 1e-3 * part * max(LONG_STEPS) * size
+        for some in self.batches(directions, self.unknown + SPARE):
+            lines, equations, solvable = [], [], []
             for e in some:
-                near, at = self.beside(e, points, clear * size)
+                near, at = self.beside(e, points, clear * size, part)
+                if len(at) < self.unknown + SPARE:  # it says too little of a crease for so long a step
+                    unsolved.append(e)
+                    continue
+                solvable.append(e)
                 rows = self.rows(near, at) * at.points[:, -1:]
                 use = self.choice(rows)
                 at, rows = at[use], rows[use]
@@ -125,47 +146,64 @@ class Extension:
                 starts = self.flat.rows(y[:, :-1]) + y[:, -1:] * self.outside[e]
                 lines.append((starts, self.flat.along(across / length[:, None]), at.pairs))
                 equations.append((rows, -near.differences(at) / length))
-            starts, across, pairs = (np.stack(part) for part in zip(*lines, strict=True))
+            if not lines:
+                continue
+            starts, across, pairs = (np.stack(parts) for parts in zip(*lines, strict=True))
             moved = self.crossings(starts, across, pairs, max(shift, 2 * finest), finest, 0.3 * size)
-            for e, (rows, wanted), t in zip(some, equations, moved, strict=True):
+            for e, (rows, wanted), t in zip(solvable, equations, moved, strict=True):
                 found = np.isfinite(t)
                 rows, wanted = rows[found], (wanted - t)[found]
                 columns = row_norms(rows.T)
                 change = np.linalg.lstsq(rows / columns, wanted, rcond=None)[0] / columns
-                left = np.abs(rows @ change - wanted).max(initial=0.0)
-                self.slopes[e] += change
-                unsolved += bool(left > consistent * finest or len(rows) <= rows.shape[1])
+                if np.abs(rows @ change - wanted).max(initial=0.0) > consistent * finest or len(rows) <= rows.shape[1]:
+                    unsolved.append(e)
+                else:
+                    self.slopes[e] += change
             known = np.abs(moved[np.isfinite(moved)])
             shift = wider * float(np.median(known)) if len(known) else shift
-        if unsolved:
-            raise StageFailed("extension", "directions whose equations do not agree", number=unsolved, limit=0)
+        return np.array(unsolved, dtype=int)
 
-    def beside(self, e: int, points: BoundaryPoints, clear: float) -> tuple[ClassModel, BoundaryPoints]:
-        """The model of flat and one direction, and boundary points (n, r + 1) a long step away, clear of creases."""
+    def beside(self, e: int, points: BoundaryPoints, clear: float, part: float) -> tuple[ClassModel, BoundaryPoints]:
+        """The model of flat and one direction; boundary points (n, r + 1) a part of a long step away, off creases."""
         model, steps, rng, k = self.model, 12, self.flat.rng, self.model.width
-        count = min((6 if model.classes == TWO else 24) * (self.unknown + SPARE), len(points))
         near = ClassModel(
             np.column_stack([model.directions, self.slopes[e, :k]]), model.offsets, model.bends,
             np.column_stack([model.slopes, np.append(0.0, self.slopes[e, k:])]), model.levels,
         )  # fmt: skip
-        chosen = points[rng.choice(len(points), count, replace=False)]
-        away = rng.uniform(*LONG_STEPS, count) * rng.choice([-1, 1], count) * self.flat.typical
-        there, across = (np.column_stack([part, away]) for part in (chosen.points, chosen.across))
-        at = BoundaryPoints(there, across, chosen.pairs)
+        away = part * rng.uniform(*LONG_STEPS, len(points)) * rng.choice([-1, 1], len(points)) * self.flat.typical
+        there, across = (np.column_stack([inside, away]) for inside in (points.points, points.across))
+        at = BoundaryPoints(there, across, points.pairs)
         for _ in range(steps):
             across = near.gradients(at.points, at.pairs)[:, :-1]
             at.points[:, :-1] -= (near.differences(at) / row_norms(across) ** 2)[:, None] * across
         across = row_norms(near.gradients(at.points, at.pairs)[:, :-1])
-        room = np.abs(near.preactivations(at.points) / row_norms(near.directions)).min(axis=1, initial=np.inf)
+        known = np.abs(near.preactivations(at.points)) - np.abs(away)[:, None] * self.errors[e, :k]  # on which side
+        room = (known / row_norms(near.directions)).min(axis=1, initial=np.inf)
         room = np.minimum(room, near.junction_room(at))
         there = np.abs(near.differences(at)) < 1e-9 * self.flat.typical * across
-        close = np.linalg.norm(at.points[:, :-1] - chosen.points, axis=1) < 2 * self.flat.typical
+        close = np.linalg.norm(at.points[:, :-1] - points.points, axis=1) < 2 * self.flat.typical
         rows = self.flat.rows(at.points[:, :-1]) + at.points[:, -1:] * self.outside[e]
         close &= self.flat.whole().inside(rows, clear)
         if model.classes > TWO:  # behind another crease some class may have a bend that no label of the flat showed
-            before, behind = model.preactivations(chosen.points), near.preactivations(at.points)
+            before, behind = model.preactivations(points.points), near.preactivations(at.points)
             close &= (np.sign(before) == np.sign(behind)).all(axis=1)
         return near, at[there & close & (room > clear)]
+
+    # ---- points
+
+    def candidates(self) -> BoundaryPoints:
+        """Boundary points of the flat where the model is right. So many that every neuron has some on both sides."""
+        points = self.model.boundary_points(self.flat.draw, CANDIDATES * self.unknown)
+        return points[self.holds(points)]
+
+    def fixing(self, points: BoundaryPoints) -> BoundaryPoints:
+        """Sets of points that each fix the unknown numbers best, one after the other."""
+        rows, left, chosen = self.rows(self.model, points), np.arange(len(points)), [np.empty(0, dtype=int)]
+        for _ in range(SETS if self.model.classes == TWO else CLASS_SETS):
+            if len(left):
+                chosen.append(left[qr(rows[left].T, pivoting=True, mode="r")[1][: self.unknown]])
+                left = np.setdiff1d(left, chosen[-1])
+        return points[np.concatenate(chosen)]
 
     # ---- equations
 
@@ -176,13 +214,15 @@ class Extension:
         return np.column_stack([side, model.class_signs(at.pairs)[:, 1:]]) / row_norms(across)[:, None]
 
     def choice(self, rows: FloatArray) -> np.ndarray:
-        """The rows that fix the unknown numbers best, and some to check them."""
+        """The rows that fix the unknown numbers best, and some to check all of these."""
         unknown = rows.shape[1]
         if len(rows) < unknown + SPARE:
             raise StageFailed("extension", "too few boundary points", number=len(rows), limit=unknown + SPARE)
         order = qr(rows.T, pivoting=True, mode="r")[1]
-        rest = self.flat.rng.permutation(order[unknown:])[:SPARE]
-        return np.concatenate([order[:unknown], rest])
+        best, rest = order[:unknown], order[unknown:]
+        shares = np.abs(np.linalg.pinv(rows[best].T) @ rows[rest].T)  # of each best row in every other one
+        checked = np.log(shares + DOUBLE.rounding).sum(axis=0)  # a row is checked by those that it has a share in
+        return np.concatenate([best, rest[np.argsort(-checked, kind="stable")[:SPARE]]])
 
     def batches(self, directions: np.ndarray, lines: int) -> list[np.ndarray]:
         """Directions whose lines are searched together; few at first, which say how far crossings move."""

@@ -22,10 +22,12 @@ from reluctant.extraction.from_labels.walks import Bends, Creases, Facets, Walks
 from reluctant.extraction.method import StageFailed
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
+from reluctant.verification.label_check import RULE_OF_THREE
 
 FEW_CUT = 0.4  # of a crease's bends: facets that it may cut
 STRAIGHT = 1e-3  # of a typical input: points farther from a crease lie on one side of it
-ALL_STRAIGHT, ENOUGH = 0.95, 60  # of the bends on straight creases: the target has one hidden layer; bends
+ALL_STRAIGHT = 0.95  # of the bends on straight creases: the target has one hidden layer
+MOST_CROOKED = 0.1  # of all bends off straight creases, as the bends seen leave open with 95 % confidence
 FEWEST = 3  # bends of a crease that runs straight across others
 LAYER_FLAT = 6  # dimensions
 WORST_CONDITION = 1e6  # of the weights: beyond, one of them is a sum of others
@@ -61,9 +63,11 @@ class LayerSearch:
 
     def run(self, flat: Flat) -> FirstLayer:
         """The first layer, begun in this flat; StageFailed where no flat shows it whole."""
-        flats, probes = 4, self.probed()
+        flats, probes = 4, Facets.none(self.space.dim)
         for _ in range(flats):
             LayerFlat(self, Walks.none(flat)).run()
+            if not len(probes):  # a target of one hidden layer ends in the flat, before they are paid
+                probes = self.probed()
             layer, unclear = oriented(self.creases(), self.facets, self.space.dim)
             outside = probes.normals - probes.normals @ np.linalg.pinv(layer.weights) @ layer.weights
             missing = np.linalg.norm(outside, axis=1)
@@ -149,8 +153,9 @@ class LayerFlat:
             straight = np.flatnonzero((creases.bends >= FEWEST) & (self.cut_facets(creases) <= FEW_CUT * creases.bends))
             idle, width = (0, len(straight)) if len(straight) > width else (idle + 1, width)
             rounds -= 1
-            share = np.isin(owners, straight).sum() / max(len(owners), 1)
-            if share > ALL_STRAIGHT and len(owners) > ENOUGH:
+            crooked, bends = int((~np.isin(owners, straight)).sum()), max(len(owners), 1)
+            share = 1 - crooked / bends
+            if share > ALL_STRAIGHT and crooked + RULE_OF_THREE < MOST_CROOKED * bends:
                 raise OneHiddenLayer(share)
         new = [crease for crease in straight if not self.known(creases, crease)]
         chosen = np.concatenate([np.empty(0, dtype=int), *(self.best_bends(owners == crease) for crease in new)])

@@ -24,7 +24,7 @@ from reluctant.extraction.depth_three.method import compose, first_layer_alone, 
 from reluctant.extraction.from_labels.bent_model import BentModel, Draw
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_search import class_model
-from reluctant.extraction.from_labels.extension import Extension
+from reluctant.extraction.from_labels.extension import LONG_STEPS, Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
 from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch, OneHiddenLayer
@@ -194,7 +194,10 @@ class FromLabels(Method):
             model = sharpened(search, model, exact * flat.typical)
         known, sides = _without_weak(model, search.located, max(WEAK, NOISY_WEAK * seen.resolution))
         with labels.stage("extend"):
-            extension = Extension.of(flat, ClassModel.of_two(known), lambda at: model_sides(model, at.points, sides))
+            room = _room_of_weak(model, search.located.points, sides, max(LONG_STEPS) * flat.typical)
+            extension = Extension.of(
+                flat, ClassModel.of_two(known), lambda at: model_sides(model, at.points, sides, room)
+            )
             whole = extension.run().second()
         keep(as_network(whole))
         right = search.located.points[model_sides(model, search.located.points, sides)]
@@ -228,10 +231,19 @@ def _without_weak(model: BentModel, located: LocatedPoints, worst: float) -> tup
     return known, sides
 
 
-def model_sides(model: BentModel, y: FloatArray, sides: dict[int, float]) -> BoolArray:
-    """Which points (n, r) lie on these sides of creases."""
+def _room_of_weak(model: BentModel, y: FloatArray, sides: dict[int, float], farthest: float) -> float:
+    """How far boundary points can stay from creases that are left out, which move as a step leaves the flat.
+
+    As far as the longest step, or as half of these points (n, r) do.
+    """
+    z = np.abs(model.preactivations(y[model_sides(model, y, sides)])[:, list(sides)])
+    return float(np.median(z.min(axis=1, initial=farthest))) if z.size else 0.0
+
+
+def model_sides(model: BentModel, y: FloatArray, sides: dict[int, float], room: float = 0.0) -> BoolArray:
+    """Which points (n, r) lie on these sides of creases, so far from them."""
     z = model.preactivations(y)
-    return np.all([z[:, neuron] * side > 0 for neuron, side in sides.items()] or [np.full(len(y), True)], axis=0)
+    return np.all([z[:, neuron] * side > room for neuron, side in sides.items()] or [np.full(len(y), True)], axis=0)
 
 
 def as_network(model: BentModel) -> ReLUNetwork:

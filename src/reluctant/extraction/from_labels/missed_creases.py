@@ -33,6 +33,7 @@ LONELY = 5  # rounds after which a first crease counts as one that meets no othe
 NEAR = 0.01  # of a typical input: two boundary points of one bracket
 CLEAR = 1e-4  # of a typical input: points nearer to a crease are not located
 DOUBTS = 8.0  # standard errors that a point of the model's boundary may be off
+ROUGH_BITS = 24  # of a step: finer than the slopes beside it, `NORMAL_BITS`
 EXACT = 30.0  # tolerances that a located point may be off
 
 
@@ -256,13 +257,17 @@ class Peeling:
         return better
 
     def without(self, model: BentModel, neuron: int, kept: FloatArray) -> BentModel:
-        """The model without a neuron, continued from the side of `kept`, and without the points behind its crease."""
-        model = model.without(neuron, kept)
-        gradients = row_norms(model.gradients(self.located.points))
-        self.located = self.located[np.abs(model(self.located.points)) / gradients < EXACT**2 * self.located.tol]
-        if self.whole and len(self.located) < model.dim:
-            raise StageFailed("creases", "no neuron explains the boundary", number=len(self.located), limit=model.dim)
-        return model
+        """The model without a neuron, continued from the side of `kept`, and without the points behind its crease.
+
+        The model as it was if hardly any located point fits then: another crease, not yet known, lies close by.
+        """
+        less = model.without(neuron, kept)
+        gradients = row_norms(less.gradients(self.located.points))
+        right = np.abs(less(self.located.points)) / gradients < EXACT**2 * self.located.tol
+        if self.whole and right.sum() < model.dim:
+            return model
+        self.located = self.located[right]
+        return less
 
     def with_neurons(self, model: BentModel, brackets: Brackets) -> BentModel:
         """The model with the neurons behind these brackets, a few at a time."""
@@ -304,6 +309,10 @@ class Peeling:
         self.waiting = facets
         return model
 
+    def rough(self, step: FloatArray) -> FloatArray:
+        """How well points (n,) are located that show where to look for others, so long a step away."""
+        return np.asarray(np.maximum(step * 2.0**-ROUGH_BITS, self.flat.finest))
+
     # ---- where the model is wrong
 
     def brackets(self, model: BentModel, good: FloatArray, bad: FloatArray) -> Brackets:
@@ -339,11 +348,13 @@ class Peeling:
             open_ = open_[reach[open_] > 4 * width[open_]]
             before, far = brackets.before[open_], reach[open_]
             start = BoundaryPoints(before + far[:, None] * way[open_], unit[open_])
-            t = self.flat.crossings(start, far / 8, self.flat.finest, 4 * far)
+            rough = self.rough(far)
+            t = self.flat.crossings(start, far / 8, rough, 4 * far)
             points = start.points + np.nan_to_num(t)[:, None] * start.across
             there = BoundaryPoints(points, unit[open_])
             aside = far / (2 if self.flat.few_digits else 8)
             slope, beside, tol, flat = facet_slopes(self.flat, there, aside, np.isfinite(t))
+            tol[:, 0] = np.maximum(rough, self.flat.located_to)
             # Both facets must meet inside the bracket, or before it where labels do not tell them apart; else a short
             # facet lies between them.
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -387,7 +398,8 @@ class Peeling:
         use = np.flatnonzero(there & (rank <= wanted))
         mine, which, aside = mine[use], which[use], aside[use]
         y = mine.crease + (steps[0] + steps[1] + steps[2])[use]
-        t = self.flat.crossings(BoundaryPoints(y, mine.unit), aside / 8, self.flat.finest, 4 * aside)
+        rough = self.rough(aside)
+        t = self.flat.crossings(BoundaryPoints(y, mine.unit), aside / 8, rough, 4 * aside)
         y = y + t[:, None] * mine.unit
         with np.errstate(invalid="ignore", divide="ignore"):
             values = (mine.piece(y) - model(y)) / mine.plane(y)
@@ -395,7 +407,8 @@ class Peeling:
             agree = _agreeing(values[which == i], alike)
             if agree.sum() > 1:
                 scale[i] = np.median(values[which == i][agree])
-                located += self.flat.located(y[which == i][agree])
+                some = np.flatnonzero(which == i)[agree]
+                located += LocatedPoints(y[some], np.maximum(rough[some], self.flat.located_to))
         return scale, located
 
     def _corners(self, model: BentModel, facets: NewFacets, i: int) -> tuple[FloatArray, FloatArray, FloatArray]:
