@@ -139,6 +139,5 @@ def test_a_third_layer_that_agrees_on_no_sides_sends_the_search_below_once_more(
     true = planted((12, 8, 8, 8, 2), 401)
     method = AnyDepth(first_lines=3, search=LayerLimits(quiet_lines=1, followed=150))
     result = rl.extract(rl.open_oracle(true), method, rng=401, attempts=1)
-    assert result.ok
     assert result.network is not None
     assert result.network.widths == true.widths
