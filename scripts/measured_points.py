@@ -3,7 +3,8 @@
 python scripts/measured_points.py          writes src/reluctant/estimation/measured.json
 python scripts/measured_points.py --check  exit status 1 if that is not what the results say
 
-Rows measured before verification got its points at three times the scale and on lines are written with these added.
+Rows measured before verification got its points at three times the scale, on lines and on rays are written with these
+added.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from benchmarks.results import read_results  # noqa: E402
 
 from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
 from reluctant.estimation.formulas import DECIMALS, FEWEST_LAYERS, FLOAT32, NOISE  # noqa: E402
-from reluctant.extraction.candidate_check import POINTS_FOR_DEEP, points_at_use, points_on_lines  # noqa: E402
+from reluctant.extraction.candidate_check import (  # noqa: E402
+    POINTS_FOR_DEEP,
+    points_at_use,
+    points_on_lines,
+    points_on_rays,
+)
 from reluctant.verification.agreement import LINE_POINTS  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
@@ -39,6 +45,7 @@ NAMED = re.compile(r"(\d+(?:-\d+)+)")
 FEW_DIGITS = re.compile(r"(float32, )?(\d+) decimals|noise (\S+)|(float32)$")
 SINGLE = "-f32"  # labels of a target that computes in float32
 VERIFIED_SO_SINCE = "2026-11-17"
+ON_RAYS_SINCE = "2026-11-18"
 CORE, DEVICE = "one CPU core", "NVIDIA H200"
 
 Row = dict[str, Any]
@@ -66,6 +73,8 @@ def point(name: str, row: Row, source: str, asked: str) -> Row:
     queries = row["queries"] if "queries" in row else row["cost"] * per_answer
     most = row.get("queries_max") or row.get("cost_max", 0) * per_answer or queries
     more = verification_since(widths, queries) if row["date"] < VERIFIED_SO_SINCE and asked != "labels" else 0
+    if row["date"] < ON_RAYS_SINCE and asked == "float64" and len(widths) == FEWEST_LAYERS:
+        more += points_on_rays(int(queries))
     return {
         "name": name, "widths": widths, "answers": asked, "networks": row["networks"], "ok": row["ok"],
         "queries": round(queries) + more, "most_queries": round(most) + more, "out": row.get("out", row.get("out_max")),

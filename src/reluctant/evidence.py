@@ -40,8 +40,8 @@ class Measured:
     """What a run measured; None where it did not measure that.
 
     inside: the box that it stayed in. clipped: the range that inputs seem to be clipped to. to_accuracy: it was to
-    reach a given error. from_labels: it used labels alone. gradients_refused: what the target gave for gradients was
-    not used. above: one output was above its threshold. copy_directions: directions of a span that are known from the
+    reach a given error. from_labels: it used labels alone. gradients: why what the target gave for gradients was not
+    used. above: one output was above its threshold. copy_directions: directions of a span that are known from the
     copy alone.
     """
 
@@ -68,7 +68,7 @@ class Measured:
     threshold: float | None
     to_accuracy: bool
     from_labels: bool
-    gradients_refused: bool
+    gradients: Diagnosis | None
     copy_directions: int
 
     @classmethod
@@ -100,7 +100,7 @@ class Measured:
             threshold=evidence.get("threshold"),
             to_accuracy="eps" in evidence,
             from_labels="labels" in evidence,
-            gradients_refused=isinstance(evidence.get("gradients"), Diagnosis),
+            gradients=_of_type(evidence, "gradients", Diagnosis),
             copy_directions=int(evidence.get(COPY_DIRECTIONS, 0)),
         )
 

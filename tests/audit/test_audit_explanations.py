@@ -1,4 +1,4 @@
-"""An audit of a target that answers gradients: what they save, and which defenses of them take that away."""
+"""An audit of answers that say more than a prediction: gradients and their defenses, and the space of many outputs."""
 
 from __future__ import annotations
 
@@ -48,3 +48,17 @@ def test_saliency_is_named_and_its_defenses_are_not_tried(record):
     assert found.defenses.explanations is None
     assert "With explanations" not in dict(interface_facts(found))
     assert not [row for row in found.defenses.rows if row.defense.startswith("gradient-")]
+
+
+def test_many_outputs_give_the_width_of_the_last_layer_away():
+    record = rl.audit(planted((6, 5, 40), 1), steps=("health", "span"), rng=0).record
+    assert (record.answer_space.rank, record.answer_space.outputs) == (5, 40)
+    assert record.answer_space.margin < 1e-9
+    row = dict(interface_facts(record))["Space of answers"]
+    assert row == "5 of 40 dimensions, the width of the last hidden layer"
+    assert record.queries.by_stage["answers"].asked <= 5 + 20
+
+
+def test_few_outputs_are_not_asked_for_their_space(record):
+    assert record.answer_space is None
+    assert "Space of answers" not in dict(interface_facts(record))

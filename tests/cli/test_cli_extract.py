@@ -232,6 +232,9 @@ def slopes(x):
 
 def saliency(x):
     return network.gradients(x) * x[:, None]
+
+def absolute(x):
+    return abs(network.gradients(x))
 """
 
 
@@ -246,6 +249,14 @@ def test_a_function_of_gradients_saves_queries(given, folder, command):
     assert record["extraction"]["network"]["widths"] == [12, 4, 1]
     assert record["extraction"]["outcome"] == "recovered"
     assert "gradients" in record["queries"]["by stage"]
+
+
+def test_what_is_no_gradient_is_named(folder, command):
+    (folder / "explained.py").write_text(EXPLAINED)
+    ended = command("extract", "explained:values", "--dim", "12", "--gradients", "explained:absolute")
+    assert ended.status == 0
+    assert "The gradients are absolute values" in ended.out
+    assert "Values alone were used" in ended.out
 
 
 def test_a_network_has_gradients_of_its_own(target, command):

@@ -65,6 +65,9 @@ def test_evidence_is_described() -> None:
         rl.extract(lambda x: 1 / (1 + np.exp(-np.clip(network(x), -700, 700))), dim=4, rng=0),
         rl.extract(network, budget=60, rng=0),
         rl.recover_span(planted((12, 3, 1), 0), rng=0),
+        rl.recover_span(planted((8, 2, 1), 0), rng=0, labels=True),
+        rl.learn(network, rng=0),
+        rl.train_student(network, rng=0, rows=500, steps=20),
         rl.flip_sign(network, np.ones(4)),
     ]
     keys = {key for result in results for key in result.evidence}

@@ -117,6 +117,8 @@ def test_cheap_attempts_of_the_last_method_do_not_count():
     assert not tried.last_was_cheap(attempts=1)
     tried.entries += [entry("AnyDepth", 8_000, "completion")]
     assert not tried.last_was_cheap(attempts=4)
+    assert tried.last_was_cheap(attempts=4, however=True)
+    assert not tried.last_was_cheap(attempts=2, however=True)
 
 
 class OutOfRange(rl.Method):

@@ -40,6 +40,38 @@ def test_a_network_without_the_ridge_is_not_ok(seed: int) -> None:
     assert not found.ok or np.abs(found.network(rows) - true(rows)).max() < 1e-6 * true(rows).std()
 
 
+def test_rows_beside_the_line_meet_a_ridge_that_its_creases_do_not_show() -> None:
+    true = narrow_ridge(308)
+    rows = np.random.default_rng(99).standard_normal((20_000, DIM))
+    in_the_middle = rl.extract(true, rl.DepthTwo(spread=0.0), rng=308, attempts=1)
+    assert in_the_middle.ok  # of random points none met it
+    assert np.abs(in_the_middle.network(rows) - true(rows)).max() > 0.1 * true(rows).std()
+    spread = rl.extract(true, rl.DepthTwo(), rng=308, attempts=1)
+    assert spread.evidence["attempts"].entries[0].stage == "scaffold"
+    assert spread.queries < in_the_middle.queries
+
+
+def test_a_ridge_that_one_row_has_met_is_found_through_it() -> None:
+    near = narrow_ridge(9)
+    first, second = (bias.copy() for bias in near.biases)
+    first[-3:] += 4.5 * np.sign(first[-2])  # where no random input is
+    true = rl.ReLUNetwork(near.weights, [first, second])
+    normals, offsets = true.hyperplanes()
+    in_it = (0.3 * WIDE - offsets[-2]) * normals[-2:-1]
+    found = rl.extract(true, rl.AnyPosition(points=50, through=in_it), rng=1, attempts=1)
+    assert found.ok
+    assert found.network.widths == true.widths
+    without = rl.extract(true, rl.AnyPosition(points=50), rng=1, attempts=1)
+    assert without.network.widths[1] == true.widths[1] - 3
+
+
+def test_a_line_whose_far_end_is_noisier_than_measured_ends() -> None:
+    """The neurons of a ridge are large and cancel; far out their roundings look like creases without end."""
+    found = rl.extract(narrow_ridge(40_017), rl.DepthTwo(), rng=40_017, attempts=1)
+    assert found.outcome is rl.Outcome.PARTIAL
+    assert found.queries < 6000
+
+
 def test_rows_that_spoke_against_an_earlier_network_speak_against_the_next() -> None:
     true = narrow_ridge(0)
     lacking = rl.ReLUNetwork([true.weights[0][:-3], true.weights[1][:, :-3]], [true.biases[0][:-3], true.biases[1]])

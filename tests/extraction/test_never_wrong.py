@@ -125,7 +125,8 @@ def test_a_few_deeper_neurons_are_not_taken_for_one_layer(widths: tuple[int, ...
     true = rl.ReLUNetwork(weights, [0.3 * rng.standard_normal(width) for width in widths[1:]])
     for seed in range(3):
         result = rl.extract(rl.open_oracle(true), rl.DepthTwo(), rng=network % 1000 * (seed == 0) + seed, attempts=1)
-        assert result.outcome is rl.Outcome.UNVERIFIED
+        assert not result.ok
+        assert result.outcome in {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED}  # rows beside the line may see it first
 
 
 def test_max_pooling_is_not_taken_for_two_layers() -> None:

@@ -18,6 +18,7 @@ from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.numerics import quotient
 from reluctant.testing import planted
+from reluctant.testing.assortment import specimen
 
 DIM = 8
 FINE = DistanceNoise(1e-9, 1e-9)
@@ -27,6 +28,14 @@ def test_creases_that_are_nowhere_are_counted_without_a_warning():
     places = np.array([0.5, 1.0, 0.7, np.inf, np.inf, np.nan])
     creases = SimpleNamespace(t=places, jump=np.ones((len(places), 1)), nowhere=~np.isfinite(places))
     assert _unresolved(SimpleNamespace(creases=creases, open=np.zeros(3, bool))) == 3 + 1  # and one not in order
+
+
+@pytest.mark.parametrize("drawn", [7_600_657, 7_600_903])
+def test_lines_whose_creases_are_nowhere_are_followed_without_a_warning(drawn: int):
+    """One neuron, and answers of 6 decimals: far out pieces of one slope meet at infinity."""
+    target = specimen(drawn)
+    result = rl.extract(target.target(), dim=target.network.dim, rng=drawn % 1000)
+    assert result.outcome is rl.Outcome.PARTIAL
 
 
 def layers(seed: int, *widths: int):

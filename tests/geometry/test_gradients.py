@@ -61,6 +61,14 @@ def test_a_function_that_is_curved_everywhere_is_not_called_good() -> None:
     assert not found.good.any()
 
 
+def test_steps_of_nothing_give_no_good_gradient() -> None:
+    rng, network = np.random.default_rng(0), planted((5, 8, 1), 0)
+    steps = np.array([1e-4, 0.0])
+    found = gradients(network, rng.standard_normal((2, 5)), None, steps, NOISE, rng)
+    assert found.good.tolist() == [True, False]
+    assert np.isinf(found.sd[1])
+
+
 @pytest.mark.parametrize("few", [False, True])
 def test_segments_are_scanned_from_end_to_end_and_not_beyond(seed: int, few: bool) -> None:
     rng, network = np.random.default_rng(seed), planted((6, 20, 1), seed)

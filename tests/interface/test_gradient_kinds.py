@@ -51,6 +51,13 @@ def test_kinds_are_told_apart(kind, seed):
     assert oracle.queries <= (8 if kind is GradientKind.GRADIENT else 49)
 
 
+@pytest.mark.parametrize("decimals", [1, 2, 3, 6])
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_of_few_decimals_are_no_averages(decimals, seed):
+    oracle = rl.open_oracle(TRUE, gradients=lambda x: np.round(TRUE.gradients(x), decimals))
+    assert read_gradients(oracle, np.random.default_rng(seed)).kind is GradientKind.ROUNDED
+
+
 def test_noise_alone_is_another_function():
     oracle = rl.open_oracle(TRUE, gradients=lambda x: FRESH.standard_normal((len(x), 2, 20)))
     assert read_gradients(oracle, np.random.default_rng(0)).kind is GradientKind.OTHER

@@ -69,6 +69,18 @@ def test_votes_of_trees_are_no_rounded_probabilities(votes: int, seed: int) -> N
     assert health.decimals is None
 
 
+def test_splits_far_out_are_those_of_trees_too() -> None:
+    """On some rays an input is so small that it passes its last split beyond the farthest inputs but one."""
+    votes, far = 100, 30.0
+
+    def target(x: np.ndarray) -> np.ndarray:
+        trees = [forest(1, 5, k)(x / far if k % 2 else x) > 0 for k in range(votes)]
+        share = np.mean(trees, axis=0)
+        return np.column_stack([1 - share, share]).round(4)
+
+    assert all(check_health(open_oracle(target, dim=DIM), rng=seed).trees for seed in range(8))
+
+
 def test_rounded_inputs_are_steps_of_no_tree(seed: int) -> None:
     """Each step depends on one input there too, but far out there are more of them."""
     health = check_health(open_oracle(lambda x: NETWORK(x.round(1)), dim=DIM), rng=seed)

@@ -8,7 +8,7 @@ from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 from reluctant.verification.cells import alone_points
-from reluctant.verification.points import extreme_points, far_along_creases
+from reluctant.verification.points import extreme_points, far_along_creases, ray_points
 
 
 def test_extremes_of_the_layers_below_the_last_are_climbed_to() -> None:
@@ -44,6 +44,16 @@ def test_one_unit_on_alone_has_a_point_in_each_piece() -> None:
 
 def test_first_layers_wider_than_the_input_have_no_such_points() -> None:
     assert not len(alone_points(planted((4, 6, 4, 1), 0), 60, np.random.default_rng(0)))
+
+
+def test_rays_cross_a_narrow_ridge_at_any_angle() -> None:
+    rng, wide, met = np.random.default_rng(0), 0.02, 0
+    for _ in range(100):
+        rows, normal = ray_points(8, 1000, rng), rng.standard_normal(8)
+        along = rows @ normal / np.linalg.norm(normal)
+        met += bool((np.abs(along - rng.uniform(1, 2)) < wide / 2).any())
+    assert met >= 80
+    assert len(ray_points(8, 7, rng)) == 7
 
 
 def test_first_layers_of_low_rank_send_no_point_far_out() -> None:

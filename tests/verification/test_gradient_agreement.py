@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from reluctant import open_oracle
+from reluctant.extraction.candidate_check import check_candidate
+from reluctant.extraction.method import Candidate
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise
+from reluctant.oracles import Rows
 from reluctant.testing import planted
 from reluctant.verification.agreement import examine, examine_by_gradients
 from reluctant.verification.cells import covering_points, outermost_points, sparse_points
@@ -101,6 +104,16 @@ def test_outermost_points_are_in_the_small_part_of_space_where_a_unit_of_the_thi
     assert len(rows) <= 64
     assert (side * values[:, unit] > 0).mean() < 4e-3
     assert (side * network.preactivations(rows)[2][:, unit] > 0).any()
+
+
+def test_values_alone_show_such_a_unit_too():
+    network = planted((20, 15, 10, 5, 1), 988007)
+    missing = without_neuron(network, 2, 4)
+    for given, right in ((missing, False), (network, True)):
+        with open_oracle(network) as oracle:
+            exact, spent = Noise(1e-15, 1e-15), Rows(asked=25_000)
+            found = check_candidate(oracle, given, Candidate(given), exact, spent, np.random.default_rng(0))
+        assert found.verification.ok is right
 
 
 def test_covering_points_switch_on_units_that_random_inputs_do_not():

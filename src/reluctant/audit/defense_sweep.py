@@ -322,7 +322,7 @@ def _copy(
         raise Skip("output-behind-link")
     if extraction is not None and extraction.ok and extraction.network is not None and not known.of_labels:
         plain = NetworkOracle(extraction.as_written(known.written_link))
-        explained = gradients and not Measured.of(extraction).gradients_refused
+        explained = gradients and Measured.of(extraction).gradients is None
         whole = WithGradients(plain, plain.gradients) if explained else plain
         noisy = defend(whole, *noise_served(known.served))
         digits = digits_served(known.served)

@@ -146,6 +146,15 @@ class SpanFacts(Ending):
 
 
 @dataclass(frozen=True)
+class AnswerSpaceFacts:
+    """The space that the answers lie in: its rank, of how many outputs, and the margin of that rank."""
+
+    rank: int
+    outputs: int
+    margin: float
+
+
+@dataclass(frozen=True)
 class NetworkShape:
     """Widths and parameters; skip: with a linear part from input to output."""
 

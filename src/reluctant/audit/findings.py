@@ -36,7 +36,7 @@ from reluctant.oracles.links import (
     written_link,
 )
 from reluctant.results import Ended, Outcome, Result
-from reluctant.span import Span
+from reluctant.span import OutputSpace, Span
 from reluctant.verification.comparison import Bends
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
@@ -117,6 +117,7 @@ class Findings:
     served: Interface | None = None
     health: Interface | None = None
     span: Span | None = None
+    answer_space: OutputSpace | None = None
     extraction: Result | None = None
     learning: Result | None = None
     training: Result | None = None

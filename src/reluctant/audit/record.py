@@ -17,6 +17,7 @@ from typing import Any, Literal
 from reluctant._files import as_plain, write_text
 from reluctant._optional import require
 from reluctant.audit.facts import (
+    AnswerSpaceFacts,
     Bounds,
     ExpectedCost,
     FlipFacts,
@@ -511,6 +512,7 @@ class AuditRecord:
     interface: InterfaceFacts | None = None
     served: InterfaceFacts | None = None
     span: SpanFacts | None = None
+    answer_space: AnswerSpaceFacts | None = None
     extraction: RunFacts | None = None
     part: PartFacts | None = None
     learning: RunFacts | None = None

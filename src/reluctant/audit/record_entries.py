@@ -20,6 +20,7 @@ from reluctant.audit.copies import (
     method_of,
 )
 from reluctant.audit.facts import (
+    AnswerSpaceFacts,
     AtUseFacts,
     Bounds,
     CertificateFacts,
@@ -117,6 +118,7 @@ def make_record(audit: Any) -> AuditRecord:
         interface=None if known.health is None else interface_facts(known.health),
         served=None if known.served is known.health or known.served is None else interface_facts(known.served),
         span=None if known.span is None else span_facts(known.span, known),
+        answer_space=_answer_space(known),
         extraction=run_facts(known.extraction, known, "extraction"),
         part=None if known.part is None else PartFacts(known.part.neurons, known.part.confirmed, known.part.weights),
         learning=run_facts(known.learning, known, "learning"),
@@ -151,6 +153,11 @@ def _target(known: Findings, facts: Facts | None, name: str, classes: tuple[str,
         may_be_percent=known.served is not None and known.served.percent and known.may_be_sigmoids,
         may_be_clipped=known.may_be_clipped, may_be_numbers=known.perhaps_numbers, squashed=known.unexplained,
     )  # fmt: skip
+
+
+def _answer_space(known: Findings) -> AnswerSpaceFacts | None:
+    found = known.answer_space
+    return AnswerSpaceFacts(found.rank, found.basis.shape[1], found.margin) if found is not None and found.ok else None
 
 
 def _price(price: Mapping[str, Any] | None, queries: int) -> Price | None:

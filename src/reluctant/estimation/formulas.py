@@ -21,6 +21,7 @@ from reluctant.extraction.candidate_check import (
     POINTS_FOR_DEEP,
     points_at_use,
     points_on_lines,
+    points_on_rays,
     points_worth,
 )
 from reluctant.extraction.depth_two.assembly import refit_rows
@@ -209,7 +210,9 @@ def _fixed_two(widths: Widths, answers: Answers) -> Rows:
         biases = float(refit_rows(h, m, DepthTwo.bias_share))
         stages |= {"main pass": float(points_needed(h, m) * (d + 1)), **outputs, "biases": biases}
     on_creases = h if m == 1 or _is_small(d, h, m) else 0  # with several outputs those are kept from before
-    return {**stages, "verify": _verify_rows(h, sum(stages.values()) + ROWS_A_CREASE * h, on_creases)}
+    spent = sum(stages.values()) + ROWS_A_CREASE * h
+    on_rays = 0 if answers.steady_noise else points_on_rays(int(spent))  # few digits are compared on lines instead
+    return {**stages, "verify": _verify_rows(h, spent, on_creases) + on_rays}
 
 
 def _fixed_deep(widths: Widths) -> Rows:
@@ -360,5 +363,5 @@ def formula_for(widths: Widths, answers: Answers, link: str = "identity") -> Cos
             return DEPTH_TWO
         return DEPTH_THREE if hidden == 2 and widths[1] <= widths[0] else ANY_DEPTH
     if hidden > 1:
-        return Diagnosis("deep-few-digits-refused", {"hidden": hidden})
+        return Diagnosis("deep-few-digits-not-measured", {"hidden": hidden})
     return {FLOAT32: FLOAT32_DIGITS, ROUNDED_SINGLE: ROUNDED_FLOAT32}.get(answers.kind, STEADY_NOISE)

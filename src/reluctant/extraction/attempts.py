@@ -474,7 +474,7 @@ class Extraction:
     def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
         """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
         self.found.failures = []
-        for generator, method in zip(self.generators(attempts), self.methods(place, few_digits), strict=False):
+        for generator, method in zip(self.generators(place, attempts), self.methods(place, few_digits), strict=False):
             try:
                 with self.tried.entry(method, self.run):
                     found = self.attempt(place, method, generator)
@@ -487,6 +487,7 @@ class Extraction:
             except StageFailed as failure:
                 self.found.fail(str(failure))
                 self.shows, self.lines, self.first = failure.shows, failure.lines, failure.first
+                self.counterexamples += [] if failure.against is None else [failure.against]
                 self.run.keep(failure.partial or self.run.partial)
                 if failure.outcome is not None:
                     self.found.reason = failure.diagnosis or self.found.reason
@@ -507,10 +508,13 @@ class Extraction:
             return Outcome.LOW_PRECISION, self.partial
         return (Outcome.PARTIAL if self.found.network is None else Outcome.UNVERIFIED), self.partial
 
-    def generators(self, attempts: int) -> Iterator[np.random.Generator]:
-        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap."""
+    def generators(self, place: Place, attempts: int) -> Iterator[np.random.Generator]:
+        """One for each attempt; more for the last method of the ladder while its own attempts are few and cheap.
+
+        Inside a box those before it hardly cost anything: it has all of its own.
+        """
         yield from self.rng.spawn(attempts)
-        while self.tried.last_was_cheap(attempts):
+        while self.tried.last_was_cheap(attempts, however=place.box is not None):
             yield from self.rng.spawn(1)
 
     def may_start_again(self, error: BudgetExhausted) -> bool:

@@ -2,7 +2,8 @@
 
 A method returns a `Candidate`. `hold_against` puts its network the right way round and compares it with the target, on
 and beside its creases and at several scales. How many points that takes grows with the rows that were spent. A deep
-network that errs by little may lack one weak neuron, which is then looked for.
+network that errs at few inputs may lack a neuron that they switch; one that errs by little, a weak one. These are
+then looked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from reluctant.errors import InvalidInput
 from reluctant.extraction.method import Candidate, StageFailed
 from reluctant.extraction.orientation import orient
+from reluctant.extraction.rare_neuron import with_rare_neuron
 from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.extraction.weak_neuron import with_weak_neuron
 from reluctant.geometry import DistanceNoise
@@ -29,7 +31,9 @@ from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
+TWO_HIDDEN, COVERING_ROWS = 3, 64  # layers of weights; rows a layer above, where units that it may lack would be on
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
+RARE_NEURONS = 3  # that may be missing
 FEW_ROWS = 5000  # below, verification takes more than its share
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
 
@@ -62,6 +66,14 @@ class CheckedNetwork:
     def value_check(self) -> Verification | None:
         """The comparison with values; None where labels were compared, which happens in all of space."""
         return self.verification if isinstance(self.verification, Verification) else None
+
+    @property
+    def counterexamples(self) -> HeldOutRows | None:
+        """Rows that speak against a network of several hidden layers, by more than noise; None if there are none."""
+        checked = self.value_check
+        if checked is None or self.candidate.compared_lines or self.network.depth <= 2:
+            return None
+        return None if checked.undecided else checked.counterexamples
 
     @property
     def most_tolerance(self) -> float:
@@ -133,6 +145,17 @@ def hold_against(
         reason = "fewer neurons than straight creases on a line"
         raise StageFailed("creases", reason, number=network.widths[1], limit=seen.straight, partial=network)
     found = check_candidate(oracle, network, candidate, noise, rows(), rng, counterexamples)
+    for _ in range(RARE_NEURONS):
+        against = found.counterexamples
+        wider = None if against is None else with_rare_neuron(oracle, found.network, against.rows, noise, rng)
+        if wider is None or against is None:
+            break
+        counterexamples = [*counterexamples, against]
+        again = replace(candidate, network=wider, held_out=None)
+        better = check_candidate(oracle, wider, again, noise, rows(), rng, counterexamples)
+        if better.doubt is None:
+            return better
+        found, network = better, wider
     if not found.is_close or not oracle.facts.domain.is_space:
         return found
     wider = with_weak_neuron(oracle, network, by_distance, rng)
@@ -181,11 +204,13 @@ def check_candidate(
         points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
         at_use=points_at_use(worth) if network.depth <= 2 else deep_points_at_use(worth),
         on_lines=points_on_lines(worth) if network.depth <= 2 else deep_points_on_lines(worth),
+        on_rays=points_on_rays(spent.asked) if one_layer and not candidate.compared_lines else 0,
         per_neuron=0 if network.depth <= 2 else 1,
         held_out=candidate.held_out,
         asked=candidate.asked,
         counterexamples=counterexamples,
         alone=0 if network.depth <= 2 else int(ALONE_SHARE * worth),
+        covering=COVERING_ROWS if network.depth > TWO_HIDDEN else 0,
         far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
         most_tolerance=most,
     )  # fmt: skip
@@ -227,3 +252,9 @@ def points_on_lines(spent: int) -> int:
     """Points on lines through the scale of use, and where neurons are rarely on."""
     fewest_points, share = 16, 5e-3  # of the rows spent
     return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
+
+
+def points_on_rays(spent: int) -> int:
+    """Points on rays, which cross narrow ridges; where few rows were spent, the search itself has read a whole line."""
+    most_points, share = 1000, 2e-2  # of the rows spent
+    return 0 if spent < FEW_ROWS else int(min(share * spent, most_points))

@@ -192,7 +192,9 @@ LADDER = (
     Rung(_always(DepthThree()), _DIGITS, when=lambda now: now.layers().may_be_deeper),
     Rung(_ONE_LAYER, _DIGITS, when=lambda now: now.layers().may_be_one_layer and now.layers().one_layer),
     Rung(
-        lambda now: AnyPosition(fewest_neurons=now.layers().creases),  # a few lines do not show all neurons apart
+        lambda now: AnyPosition(  # a few lines do not show all neurons apart
+            fewest_neurons=now.layers().creases, through=np.array(now.against) if now.against else None
+        ),
         _DIGITS,
         when=lambda now: now.layers().may_be_one_layer,
     ),
@@ -259,10 +261,10 @@ class Attempts:
             rows = run.rows.asked - before
             self.entries.append(Attempt(type(method).__name__, rows, stage or run.stage, number, limit, raised))
 
-    def last_was_cheap(self, attempts: int) -> bool:
-        """True if the last method has had fewer attempts, with less than half of the rows of all methods."""
+    def last_was_cheap(self, attempts: int, *, however: bool = False) -> bool:
+        """True if the last method has had fewer attempts, with less than half of all rows, or however many."""
         same = [entry.rows for entry in self.entries if entry.method == self.entries[-1].method]
-        return len(same) < attempts and 2 * sum(same) <= sum(entry.rows for entry in self.entries)
+        return len(same) < attempts and (however or 2 * sum(same) <= sum(entry.rows for entry in self.entries))
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain data for JSON."""

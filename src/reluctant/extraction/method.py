@@ -129,6 +129,7 @@ class StageFailed(Exception):
     again. shows: what it says of the target. raised: type of the exception that the method's own arithmetic ended in,
     where it was no stage that saw it. lines: searched lines with their creases, for the next method to begin with.
     first: the first layer, where creases show that there are more than two.
+    against: rows that its creases do not explain, with their answers: any network of the target must explain them.
     """
 
     def __init__(
@@ -146,12 +147,14 @@ class StageFailed(Exception):
         raised: str = "",
         lines: tuple[SearchedLine, ...] = (),
         first: OrientedHyperplanes | None = None,
+        against: HeldOutRows | None = None,
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.partial = stage, reason, partial
         self.number, self.limit = float(number), float(limit)  # plain, for records in JSON
         self.outcome, self.diagnosis, self.certain = outcome, diagnosis, certain
-        self.shows, self.raised, self.lines, self.first = shows, raised, lines, first
+        self.shows, self.raised, self.lines = shows, raised, lines
+        self.first, self.against = first, against
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.method import Candidate, Certificate, Keep, Method, StageFailed, check_settings
+from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry import DistanceNoise
@@ -122,9 +122,7 @@ class RoundedProbabilities(Method):
         network = found.layer.network(plain=found.plain)
         keep(network)
         verification = place.compared(network, sd, self)
-        errors = np.full(network.widths[1], float("nan"))
-        certificate = Certificate(errors, float("nan"), np.inf, estimated=True)
-        return Candidate(network, certificate=certificate, verification=verification)
+        return Candidate(network, verification=verification)
 
 
 def _count(width: int, oracle: Counting) -> int:

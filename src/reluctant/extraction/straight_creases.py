@@ -91,8 +91,9 @@ def look_along(
     axis = replace(lines, origins=np.zeros((1, 2)), directions=np.eye(2)[:1])
     scan = scan_lines(ask_plane, axis, noise, rng, most=most_rows)
     t = scan.creases.t
-    ends = piece_ends(t, lines.scale) if len(t) else lines.scale * np.array([-0.5, 0.5])
-    middle, length = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
+    with np.errstate(invalid="ignore"):  # between creases that are nowhere there is no piece
+        ends = piece_ends(t, lines.scale) if len(t) else lines.scale * np.array([-0.5, 0.5])
+        middle, length = (ends[1:] + ends[:-1]) / 2, np.diff(ends)
     slope = np.full((*scan.pieces.slope.shape, 2), np.nan)
     slope[:, :, 0] = scan.pieces.slope
     spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)

@@ -59,8 +59,9 @@ def gradients(
 ) -> Gradients:
     """Slopes along unit directions (k, d), None for the coordinates, on the roomier side of the domain.
 
-    Cost: k + 2 rows a point, and as many again for each time its steps had to be shortened; with one round the
-    steps stay as they are. `lost` is noise of answers besides, by what they are.
+    Steps of 0, where rounding leaves no room, give none that is good. Cost: k + 2 rows a point, and as many again for
+    each time its steps had to be shortened; with one round the steps stay as they are. `lost` is noise of answers
+    besides, by what they are.
     """
     shorter_steps = 4.0
     at = np.linalg.norm(points, axis=1)
@@ -81,7 +82,9 @@ def gradients(
     done = [part for part in parts if part is not None]
     value, slope = np.stack([part.value for part in done]), np.stack([part.slope for part in done])
     off = np.stack([part.off / np.sqrt(part.gain) for part in done])
-    return Gradients(points, value, slope, steps, np.sqrt(2) * sd / steps, good, off)
+    with np.errstate(divide="ignore"):
+        slope_sd = np.sqrt(2) * sd / steps
+    return Gradients(points, value, slope, steps, slope_sd, good, off)
 
 
 def _point_batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:
@@ -115,10 +118,11 @@ def _take_steps(
     rows, taken, share = build(points, steps, rng, domain)
     answers = ask(rows.reshape(-1, rows.shape[-1])).reshape(n, rows.shape[1], -1)
     value = answers[:, 0]
-    slope = (answers[:, 1:-1] - answers[:, :1]) / taken[:, :, None]
-    predicted = value + np.einsum("nk,nkm->nm", share, slope)
-    weight = share / taken
-    gain = 1 + (1 - weight.sum(axis=1)) ** 2 + (weight**2).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (answers[:, 1:-1] - answers[:, :1]) / taken[:, :, None]
+        predicted = value + np.einsum("nk,nkm->nm", share, slope)
+        weight = share / taken
+        gain = 1 + (1 - weight.sum(axis=1)) ** 2 + (weight**2).sum(axis=1)
     return _StepAnswers(value, np.swapaxes(slope, 1, 2), np.abs(answers[:, -1] - predicted).max(axis=1), gain)
 
 

@@ -159,7 +159,18 @@ class CreaseSearch:
         """True if the search is not getting anywhere: a curved function splits for ever."""
         creases_at_first = 500  # samples allowed before any crease is certified, in creases
         most_samples_per_crease = 8  # samples for each piece found: many times what a search takes that gets anywhere
-        return len(s) > most_samples_per_crease * (int(pieces.certified.sum()) + creases_at_first * len(self.lines))
+        at_first = most_samples_per_crease * creases_at_first * len(self.lines)
+        if len(s) <= at_first:
+            return False
+        return len(s) > at_first + most_samples_per_crease * int(pieces.certified.sum()) or self.is_dust(s, pieces)
+
+    def is_dust(self, s: Samples, pieces: Pieces) -> bool:
+        """True if most pieces are shorter than those of any network: noise larger than was measured splits for ever."""
+        dust = 1e-5  # of the distance from the middle of the line: 20,000 neurons have pieces ten times as long
+        at, line = s.t[pieces.last], s.line[pieces.last]
+        length = (at[1:] - at[:-1])[line[1:] == line[:-1]]
+        away = (self.lines.scale + np.abs(at[1:]))[line[1:] == line[:-1]]
+        return bool(len(length) and np.median(length / away) < dust)
 
 
 FIRST_PAIRS = 6  # pieces looked for at the start, evenly in angle

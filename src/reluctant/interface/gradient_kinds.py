@@ -28,6 +28,7 @@ COORDINATES = 12  # steps along single inputs, where gradients are something els
 SLOPE_ROUNDINGS = 2.0**12  # of the largest gradient
 AGREEING = 1e-4  # of a slope: large weights that cancel round by more than the answer shows
 ROUNDED = 1e-13  # of the largest gradient: coarser decimals are seen as such
+DECIMALS_OFF = 2.0  # deviations of rounding: half of all rounded gradients are off by less than one
 LIKE = 0.7  # cosine between averages around an input and its gradient: other functions have none
 SAME = 1e-2  # of the answers: what creases on a step may change, where a kind differs from others
 DIVIDED = Remedy("divide-by-input", "open", {"explanation": "input-times-gradient"})
@@ -184,9 +185,12 @@ def _by_slopes(given: FloatArray, slopes: FloatArray, *, fresh: bool) -> Gradien
     def alike(one: FloatArray, other: FloatArray) -> bool:
         return bool(np.median(np.abs(one - other)) <= SAME * size)
 
+    noise = rounding_noise(given)
+    on_grid = noise > ROUNDED * size and bool(np.median(np.abs(given - slopes)) <= DECIMALS_OFF * noise)
     sizes = np.linalg.norm(given, axis=2) * np.linalg.norm(slopes, axis=2)
     cosine = np.divide((given * slopes).sum(axis=2), sizes, out=np.zeros_like(sizes), where=sizes > 0)
     tests: tuple[tuple[bool, Callable[[], bool], GradientKind], ...] = (
+        (not fresh, lambda: on_grid, GradientKind.ROUNDED),
         (not fresh, lambda: bool((given >= 0).all()) and alike(given, np.abs(slopes)), GradientKind.ABSOLUTE),
         (not fresh, lambda: bool((cosine > 1 - SAME**2).all()) and not alike(given, slopes), GradientKind.SCALED),
         (True, lambda: float(np.mean(cosine)) > LIKE, GradientKind.NOISY if fresh else GradientKind.SMOOTHED),

@@ -285,7 +285,7 @@ def examine(
         far = _ask_far(oracle, rng, near, while_readable=straight) if domain.is_space else {}
         integers = _integers(oracle, rng, near, far, repeated)
         readable = raw is None or not (raw.too_coarse or raw.next_to_one)
-        ends = _constant_beyond(near, far, 0.0) is not None
+        ends = _mostly_ends(near, far)
         likely = not far or (ends and not saturated(far, 0.0))
         steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely) if readable else None
         curved = steps is None and _is_curved(oracle, near, raw)
@@ -479,6 +479,18 @@ def _shape(
     sd = noise.sd * SECOND_DIFFERENCE_GAIN
     shape = classify_shape(near.second_differences, change, sd, near.finite_answers, lost)
     return Shape.SMOOTH if bent and shape is Shape.PIECEWISE_LINEAR else shape
+
+
+def _mostly_ends(near: ShortLines, far: dict[float, ShortLines]) -> bool:
+    """True if answers at most rays are the same at the two farthest scales.
+
+    Those of a tree end far out too, but for rays on which an input is so small that it has not passed its last split.
+    """
+    most = 0.5
+    if not far:
+        return False
+    *_, inner, outer = [near, *(far[scale] for scale in sorted(far))]
+    return bool((inner.at_centres == outer.at_centres).all(axis=1).mean() >= most)
 
 
 def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:

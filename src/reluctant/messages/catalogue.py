@@ -354,15 +354,17 @@ FINDINGS: Mapping[str, Entry] = {
         example={"top": 1.0, "percent": False},
     ),
     "exact-weights": Entry("`extract` looks for exact weights."),
-    "from-labels": Entry("`extract` uses labels alone: it recovers networks with one hidden layer from them."),
+    "from-labels": Entry(
+        "`extract` uses labels alone: it recovers one hidden layer from them, and from two labels at times two."
+    ),
     "would-refuse": Entry("Exact extraction would refuse this target."),
     "fits-probabilities": Entry(
         "No line can be read in so few digits: `extract` fits one hidden layer to the probabilities themselves."
     ),
     "inside-a-box": Entry("Far out the answers saturate: `extract` looks inside a box in which they do not."),
     "with-few-digits": Entry(
-        "There are too few digits for exact extraction: `extract` uses its method for few digits, which recovers one "
-        "hidden layer as exactly as the answers are."
+        "There are too few digits for exact extraction: `extract` uses its methods for few digits, which recover one "
+        "hidden layer or two as exactly as the answers are."
     ),
 }
 
@@ -731,9 +733,9 @@ AUDITS: Mapping[str, Entry] = {
         "Not measured: {hidden} hidden layers. Extraction tries any depth; no measured network has more than {most}.",
         example={"hidden": 4, "most": 3},
     ),
-    "deep-few-digits-refused": Entry(
-        "With {hidden} hidden layers and few digits extraction refuses (low-precision): only one hidden layer has been "
-        "recovered from such answers.",
+    "deep-few-digits-not-measured": Entry(
+        "Not measured: {hidden} hidden layers with few digits. Extraction from few digits tries one hidden layer and "
+        "two; there are numbers for one.",
         example={"hidden": 2},
     ),
     "range-not-measured": Entry("There is no estimate: costs inside a range of inputs were measured for few shapes."),
@@ -759,7 +761,7 @@ LEAKS: Mapping[str, Entry] = {
     "extractable": Entry(
         "Anyone who can query this interface can copy the whole network: {parameters:,} parameters in {queries:,} "
         "queries.",
-        more="The answers give the whole network away. Fewer digits, or labels alone, give less away.",
+        more="The answers give the whole network away. Fewer digits give less away; labels alone make a copy slower.",
         example={"parameters": 2410, "queries": 1183},
     ),
     "approximable": Entry(

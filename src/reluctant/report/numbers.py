@@ -141,6 +141,7 @@ MEANINGS = {
     "Answers only in": "The range of inputs that the target answers.",
     "Identity": "A hash that recognises the target.",
     "The same every time": "Whether the same row gets the same answer.",
+    "Space of answers": "Dimensions of the affine space that all answers lie in, of many outputs.",
     "With explanations": "Queries of a verified copy with the gradients that the target answers, and without them.",
     "Digits seen": "The narrowest format and rounding that explain the answers.",
     "Noise": "Smallest difference between answers that means anything.",

@@ -244,9 +244,10 @@ def _of_the_copy(record: AuditRecord) -> Iterator[str]:
         )
     elif checked is not None and checked.ok:
         yield (
-            f"High. The copy was compared with the target at {count(checked.points)} new inputs of three sizes, on its "
-            f"creases and beside them. With {checked.confidence:.0%} confidence, fewer than {percent(checked.share)} "
-            f"of inputs of one size err by more than {size(checked.bound)} of the output's deviation."
+            f"High. The copy was compared with the target at {count(checked.points)} new inputs of several sizes, on "
+            f"its creases and beside them. With {checked.confidence:.0%} confidence, fewer than "
+            f"{percent(checked.share)} of inputs of one size err by more than {size(checked.bound)} of the output's "
+            "deviation."
         )
     elif checked is not None:
         yield f"Low. The copy was compared at {count(checked.points)} inputs and did not pass."

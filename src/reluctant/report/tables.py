@@ -324,6 +324,7 @@ def interface_facts(record: AuditRecord) -> Facts:
         ("Domain", domain),
         ("Answers only in", reach and f"{reach}, found by the audit; it may be somewhat wider"),
         ("Identity", target.identity),
+        ("Space of answers", _answer_space(record)),
         ("With explanations", _with_explanations(record)),
     ]
     if linked:
@@ -333,6 +334,15 @@ def interface_facts(record: AuditRecord) -> Facts:
         shape = shape_words(record, record.interface)
         rows += [("Shape at small scale", shape), *_measured(record.interface, labels)]
     return _facts(*rows)
+
+
+def _answer_space(record: AuditRecord) -> str | None:
+    """The rank of many outputs: they give away the width of the last hidden layer, and its outgoing weights in part."""
+    found = record.answer_space
+    if found is None:
+        return None
+    width = "" if found.rank == found.outputs else ", the width of the last hidden layer"
+    return f"{count(found.rank)} of {count(found.outputs)} dimensions{width}"
 
 
 def _with_explanations(record: AuditRecord) -> str | None:

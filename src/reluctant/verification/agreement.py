@@ -246,6 +246,7 @@ def examine(
     counterexamples: Sequence[HeldOutRows] = (),
     at_use: int = 0,
     on_lines: int = LINE_POINTS,
+    on_rays: int = 0,
     far: int = 0,
     alone: int = 0,
     sparse: int = 0,
@@ -260,7 +261,8 @@ def examine(
 
     held_out: rows with their answers, asked before, in place of new points on creases. counterexamples: of
     earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
-    on lines, where neurons are rarely on, and at extremes. far: points far along the creases of the first layer.
+    on lines, where neurons are rarely on, and at extremes. on_rays: on two rays from a random input, which cross narrow
+    ridges. far: points far along the creases of the first layer.
     alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
     far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines to far out, in every piece.
     covering: at most so many for each layer where units that it may lack would be on. gradients: compare those that the
@@ -276,7 +278,7 @@ def examine(
         with oracle.stage("verify"):
             groups, untested = comparison_points(
                 network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
+                on_lines=on_lines, on_rays=on_rays, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
                 whole_lines=whole_lines, covering=covering, creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,

@@ -5,6 +5,7 @@ within their distance of the crease. So a comparison has several groups of point
 
 - random, at the scales 0.1, 1, 3 and 10: errors of any size that matter on a share of all inputs;
 - on lines through the scale of use, one between any two creases: a neuron too many or too few on the line;
+- on a ray to either side of an input, in even steps of its logarithm: a narrow ridge, wherever the ray crosses it;
 - on lines to far out, and where units that a layer may lack would be on: units that only large inputs switch on;
 - where a neuron that is hardly ever on (or off) at the scale of use is on (or off) after all;
 - where an output, or a random sum of hidden neurons, is largest: a neuron of a layer above that few inputs switch;
@@ -57,6 +58,7 @@ def comparison_points(
     per_neuron: int,
     at_use: int = 0,
     on_lines: int = 0,
+    on_rays: int = 0,
     far: int = 0,
     alone: int = 0,
     sparse: int = 0,
@@ -71,13 +73,14 @@ def comparison_points(
 ) -> tuple[list[PointGroup], int]:
     """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
 
-    points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if more.
-    on_lines: on lines, where neurons are rarely on, and at extremes. far: far along creases. alone: at most so
-    many where one unit of the first layer is on alone. sparse: where some of them are on. far_cells: far out, where one
-    unit of a layer is on alone. whole_lines: on lines to far out. covering: at most so many for each layer, where units
-    that it may lack would be on. creases: False where others were asked on the creases before. on_creases: False where
-    points beside them are enough, since gradients have two values on a crease. extremes: False where answers saturate
-    at them. samples: rows of the kind the target is for.
+    points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if
+    more. on_lines: on lines, where neurons are rarely on, and at extremes. on_rays: on rays, in all of space. far:
+    far along creases. alone: at most so many where one unit of the first layer is on alone. sparse: where some of
+    them are on. far_cells: far out, where one unit of a layer is on alone. whole_lines: on lines to far out.
+    covering: at most so many for each layer, where units that it may lack would be on. creases: False where others
+    were asked on the creases before. on_creases: False where points beside them are enough, since gradients have
+    two values on a crease. extremes: False where answers saturate at them. samples: rows of the kind the target is
+    for.
     """
     counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
     drawn = zip(SCALES, counts, strict=True)
@@ -86,14 +89,16 @@ def comparison_points(
     largest = extreme_points(network, on_lines // 4 if extremes else 0, domain, rng)
     on_line = line_points(network, on_lines - len(rarely) - len(largest), domain, rng)
     anywhere, none = domain.is_space, np.empty((0, network.dim))
+    rays = ray_points(network.dim, on_rays, rng) if on_rays and anywhere else none
     single = alone_points(network, alone, rng) if alone and anywhere else none
     few = sparse_points(network, sparse, rng) if sparse and anywhere else none
     outer = far_points(network, rng) if far_cells and anywhere else none
     whole = whole_line_points(network, whole_lines, rng) if whole_lines and anywhere else none
     covered = covering_points(network, rng, most=covering) if covering and anywhere else none
     named = (
-        ("on lines", on_line), ("rarely on", rarely), ("extremes", largest), ("one unit on", single),
-        ("some units on", few), ("one unit on, far out", outer), ("on whole lines", whole), ("missing units", covered),
+        ("on lines", on_line), ("on rays", rays), ("rarely on", rarely), ("extremes", largest),
+        ("one unit on", single), ("some units on", few), ("one unit on, far out", outer), ("on whole lines", whole),
+        ("missing units", covered),
     )  # fmt: skip
     for name, rows in named:
         groups += [PointGroup(name, rows)] if len(rows) else []
@@ -291,6 +296,19 @@ def whole_line_points(network: ReLUNetwork, count: int, rng: np.random.Generator
 
 
 FARTHEST_ON_LINES = 1e3  # scales of use
+
+
+def ray_points(dim: int, count: int, rng: np.random.Generator) -> FloatArray:
+    """So many points (n, d) on two rays from a random input, in even steps of the logarithm of their distance.
+
+    A hyperplane at distance b is crossed at distance b / cos, where a ridge is as much wider: rows that lie closer than
+    width / b, relatively, meet it at any angle.
+    """
+    nearest, farthest = 0.3, 30.0  # scales of use
+    through, direction = rng.standard_normal((2, dim))
+    each = np.array([count - count // 2, count // 2])
+    places = [nearest * (farthest / nearest) ** ((np.arange(n) + rng.random()) / max(n, 1)) for n in each]
+    return np.asarray(through + np.concatenate([places[0], -places[1]])[:, None] * direction)
 
 
 def _line_ends(dim: int, domain: Domain, rng: np.random.Generator) -> FloatArray:

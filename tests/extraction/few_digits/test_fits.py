@@ -50,3 +50,14 @@ def test_unknowns_are_split_and_joined(outputs: int, affine: bool) -> None:
     count = len(layout.core(np.ones((outputs, 5))).column)
     step = np.arange(1.0, count + 1)
     assert np.array_equal(layout.join_core(*layout.split_core(step)), step)
+
+
+def test_neurons_that_nothing_determines_do_not_move() -> None:
+    """Two that are on at all points, and cancel: what is left of their squares is rounding."""
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((4, 2)), np.array([[1e10, -1e10, 1.0, 1.0]])]
+    biases = [np.array([50.0, 60.0, 0.1, 0.2]), np.zeros(1)]
+    network = rl.ReLUNetwork(weights, biases, np.zeros((1, 2)))
+    y = rng.standard_normal((60, 2))
+    fitted = fit_to_points(network, Points(y, network(y), np.ones(60)), steps=2)
+    assert np.isfinite(fitted.weights[0]).all()

@@ -21,7 +21,8 @@ from reluctant.oracles import Counting, Kind
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.links import AnswerLink
 from reluctant.results import Outcome
-from reluctant.span import recover_span
+from reluctant.span import output_space, recover_span
+from reluctant.span.answer_space import QUIET_ROWS
 from reluctant.span.recover import values_refusal
 
 SURELY = 5.0  # deviations of noise that hardly any of so few answers goes beyond
@@ -141,6 +142,7 @@ def _with_rare_labels(oracle: Counting, known: Findings, found: Mapping[str, Any
 
 # ---- span
 
+WIDE_ANSWERS = 32  # outputs: last hidden layers of fewer neurons than that are rare
 TREE_ROWS = 10_000  # a few splits of a few inputs take fewer; those of a forest never end
 FROM_LABELS = (Outcome.PIECEWISE_CONSTANT, Outcome.NOT_PIECEWISE_LINEAR, Outcome.OUT_OF_REACH)
 
@@ -161,7 +163,10 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
 
 
 def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
-    """From values; from labels where these do not give it. Trees have too many splits for more than a few rows."""
+    """From values; from labels where these do not give it. Trees have too many splits for more than a few rows.
+
+    Many outputs may lie in a space of few dimensions, the width of the last hidden layer. Cost: that and 20 rows.
+    """
     if known.health is not None and known.health.trees:
         open_ = Skip("splits-of-trees", settles=False, rows=TREE_ROWS)  # which inputs they split is open
         oracle = Limit(TREE_ROWS, refusal=lambda wanted, most: open_).of(oracle)
@@ -171,7 +176,9 @@ def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
     # Coarse directions of few digits do not pass verification, and finding them anew costs more.
     few = known.health is not None and known.health.number_format != "float64"
     threshold = _middle(oracle, known, seed) if labels else None
-    return {"span": recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)}
+    span = recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)
+    wide = not labels and oracle.outputs >= WIDE_ANSWERS
+    return {"span": span, "answer_space": output_space(oracle, rng=seed, quiet=QUIET_ROWS) if wide else None}
 
 
 def _middle(oracle: Counting, known: Findings, seed: int) -> float | None:

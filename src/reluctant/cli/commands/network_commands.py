@@ -36,19 +36,24 @@ def extract(
     options: TargetOptions,
     out: NetworkOut = None,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Use two labels alone: whole numbers as they are, else one output at 0.5.")
+        bool,
+        typer.Option(
+            "--labels",
+            help="Use labels alone: whole numbers as they are, else the largest output, or one output at 0.5.",
+        ),
     ] = False,
     attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
     seconds: Seconds = None,
 ) -> int:
     """Recover the network behind a target exactly, and verify it.
 
-    Works for any number of layers and outputs, from answers in float64, and finds the number of layers itself. A large
-    network with one hidden layer costs about one answer per parameter, verification included; a query brings one answer
-    for each output. A small network costs a few times as many. Two hidden layers cost 1.3 queries per parameter with
-    many inputs, 15 and more with few. With --domain it asks nothing outside, and recovers one hidden layer only. From
-    two labels alone it recovers one hidden layer, for 50 to 120 labels a parameter. Exit status 1 if the network was
-    not recovered: the outcome is printed, and a partial network is written as NAME.partial.onnx.
+    Works for any number of layers and outputs from answers in float64, and for one or two hidden layers from fewer
+    digits. It finds the number of layers itself. A large network with one hidden layer costs about one answer per
+    parameter, verification included; a query brings one answer for each output. A small network costs a few times as
+    many. Two hidden layers cost 1.3 queries per parameter with many inputs, 15 and more with few. With --domain it asks
+    nothing outside, and recovers one hidden layer only. From labels alone it recovers one hidden layer, and from two
+    labels at times two, for 50 labels a parameter or more. Exit status 1 if the network was not recovered: the outcome
+    is printed, and a partial network is written as NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
 
@@ -88,7 +93,7 @@ def _extracted_lines(found: Result, record: Record, link: str, written: Path | N
     if facts.inside is not None:
         lines.append(str(Diagnosis("asked-inside", {"box": str(facts.inside)})))
     certificate = facts.certificate if found.ok else None  # what was missed at most, of a network that agrees
-    lines += map(str, filter(None, (facts.layers, facts.verification, certificate, facts.limits)))
+    lines += map(str, filter(None, (facts.gradients, facts.layers, facts.verification, certificate, facts.limits)))
     return [*lines, spent(record, written)]
 
 
@@ -160,7 +165,7 @@ def verify(
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
-    Compares at three scales, on the network's creases and beside them. A network written with a softmax, sigmoid or
+    Compares at four scales, on the network's creases and beside them. A network written with a softmax, sigmoid or
     tanh is compared behind it, as --link would, without the option. Where the target's answers saturate far out, it
     stays inside a box in which they do not. If the target answers values instead, both are compared before the link,
     and the output says so. Exit status 1 if they disagree.

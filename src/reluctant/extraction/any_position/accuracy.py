@@ -253,11 +253,12 @@ class NetworkCheck:
         return self.standing_out < FEW_POINTS * len(self.rows)
 
 
-def draw_points(oracle: Counting, n: int, rng: np.random.Generator) -> DrawnPoints:
-    """Ask n Gaussian points."""
+def draw_points(oracle: Counting, n: int, rng: np.random.Generator, through: FloatArray | None = None) -> DrawnPoints:
+    """Ask n Gaussian points, and those given (k, d) besides."""
     rows = rng.standard_normal((n, oracle.dim))
-    with oracle.stage("search", expected=n):
-        answers = [oracle.query(rows[k : k + BLOCK_ROWS]) for k in range(0, n, BLOCK_ROWS)]
+    rows = rows if through is None else np.concatenate([rows, through])
+    with oracle.stage("search", expected=len(rows)):
+        answers = [oracle.query(rows[k : k + BLOCK_ROWS]) for k in range(0, len(rows), BLOCK_ROWS)]
     return DrawnPoints(rows, np.concatenate(answers))
 
 

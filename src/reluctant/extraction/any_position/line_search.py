@@ -170,8 +170,7 @@ class LineReader:
         index[beside] = np.arange(len(beside))
         steps = self.gradient_step * np.clip(length, 0, line.scale)
         places = line.points(np.zeros(len(middle), dtype=int), middle)
-        with np.errstate(divide="ignore", invalid="ignore"):  # no step is left in a piece that rounding closes
-            return gradients(ask, places, None, steps, noise, rng), index
+        return gradients(ask, places, None, steps, noise, rng), index
 
 
 def _without_infinite(scan: Scan) -> Scan:

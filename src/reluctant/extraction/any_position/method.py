@@ -8,7 +8,7 @@ explain. It costs several times as much. `learn` does the same towards an accura
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from reluctant.extraction.any_position.line_search import improve_by_lines
 from reluctant.extraction.any_position.models import Model, fitted_model
 from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
+from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.ledger import Limit
 
@@ -36,6 +37,8 @@ class AnyPosition(Method):
         complete: relative square error of a network that may lack no neuron.
         rows_a_neuron: rows for each neuron found, in units of d + 5, that it may take besides its points.
         fewest_neurons: that are counted where fewer were found.
+        through: inputs (n, d) that the network has to explain besides, such as spoke against an earlier one: a narrow
+            ridge shows there and hardly at random points.
     """
 
     needs_space: ClassVar[bool] = True
@@ -46,6 +49,7 @@ class AnyPosition(Method):
     complete: float = 1e-6
     rows_a_neuron: int = 20
     fewest_neurons: int = 8
+    through: FloatArray | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -68,7 +72,7 @@ class AnyPosition(Method):
 
         noise = DistanceNoise(noise.near, max(noise.growth, noise.near / float(np.sqrt(oracle.dim))))
         limited = Limit(most_rows, refusal=refusal).of(oracle)
-        drawn = draw_points(limited, self.points, rng)
+        drawn = draw_points(limited, self.points, rng, self.through)
         model = improve_by_lines(
             limited, _without_neurons(limited, drawn, noise, rng), drawn, noise, rng,
             eps=self.aim, patience=self.patience, keep=kept,

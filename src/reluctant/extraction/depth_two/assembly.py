@@ -69,7 +69,11 @@ def refine_outputs(oracle: Counting, network: ReLUNetwork, measured: BaseGradien
     near_slope = np.einsum("hmd,hd->hm", gradients[views.base], near_side)
     near_slope[hidden] = (near - on[hidden]) / length[hidden]
     bend = near_slope - (on - far) / length  # along a neuron's outputs, whichever side is the active one
-    return (bend / np.linalg.norm(bend, axis=1, keepdims=True)).T, HeldOutRows(views.feet, on)
+    sizes = np.linalg.norm(bend, axis=1, keepdims=True)
+    if not (sizes > 0).all():
+        straight = int((~(sizes > 0)).sum())
+        raise StageFailed("outputs", "neurons that bend nothing", number=straight, limit=0, partial=network)
+    return (bend / sizes).T, HeldOutRows(views.feet, on)
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,8 @@ class DepthTwo(Method):
         polished_parameters: up to so many parameters the line measures all directions, and a fit to every answer
             takes the place of the main pass.
         polished_share: random inputs for each bias before that fit. bias_share: without it.
+        spread: of each piece of the line, over which the rows that measure these directions are spread: so they read
+            the whole line, and meet ridges that its creases do not show.
         random_error: largest error at random inputs before that fit, of the answers' deviation.
         probe_points, probe_error: random points of the subspace that the model has to explain before the main pass,
             and the error that is allowed there, of the answers' deviation.
@@ -95,6 +97,7 @@ class DepthTwo(Method):
     polished_parameters: int = 1300
     polished_share: float = 0.8
     bias_share: float = 1.5
+    spread: float = 0.5
     random_error: float = 1e-3
     probe_points: int = 16
     probe_error: float = 1e-4
@@ -104,7 +107,7 @@ class DepthTwo(Method):
     by_gradients: JumpLines = field(default_factory=JumpLines)
 
     def __post_init__(self) -> None:
-        check_settings(self, may_be_zero=("other_lines", "polished_parameters"))
+        check_settings(self, may_be_zero=("other_lines", "polished_parameters", "spread"))
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
@@ -122,7 +125,7 @@ class DepthTwo(Method):
         parameters = on_line.neurons * (oracle.dim + 1 + oracle.outputs)
         if parameters > self.polished_parameters:
             return _ByBasePoints(oracle, noise, rng, keep, self).run(on_line, regions)
-        known = grow_scaffold(remembering, on_line, regions, oracle.dim - 1, noise, rng)
+        known = grow_scaffold(remembering, on_line, regions, oracle.dim - 1, noise, rng, spread=self.spread)
         keep(known)
         fitted = refit_biases(remembering, known.lifted(), rng, share=self.polished_share)
         _check_random_inputs(fitted, memory, self.random_error)
@@ -165,7 +168,9 @@ class _ByBasePoints:
         """The neurons on the line, in a few more directions."""
         dim, outputs = self.oracle.dim, self.oracle.outputs
         directions = min(self.settings.directions or directions_worth(dim, outputs, on_line.neurons), dim - 1)
-        return grow_scaffold(self.oracle, on_line, regions, directions, self.noise, self.rng)
+        crowded = on_line.neurons >= CROWD  # rows that are written out, and little room between creases
+        spread = 0.0 if crowded else self.settings.spread
+        return grow_scaffold(self.oracle, on_line, regions, directions, self.noise, self.rng, spread=spread)
 
     def measured(self, known: FramedNetwork, regions: Regions) -> BaseGradients:
         """Gradients at base points, if the known part explains random points."""

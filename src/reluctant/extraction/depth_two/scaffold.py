@@ -19,6 +19,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, Arrays, FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Fans, Steps
+from reluctant.verification import HeldOutRows
 
 # Two creases this close are of neurons that are nearly parallel: of the scale, and of what a neuron adds there.
 CROWD = 1000  # creases on a line: some are likely to be too close to each other
@@ -31,17 +32,20 @@ class NoCrease(Exception):
 
 @dataclass(frozen=True)
 class Regions:
-    """Pieces of the line between creases: middle, width, value there and how well it is known."""
+    """Pieces of the line between creases: middle, width, value and slope there and how well they are known."""
 
     middle: FloatArray
     width: FloatArray
     value: FloatArray  # (n, m)
     value_sd: FloatArray
+    slope: FloatArray  # (n, m)
+    slope_sd: FloatArray
     scale: float
 
     def chosen(self, which: IntArray) -> Regions:
         """These regions only."""
-        return Regions(self.middle[which], self.width[which], self.value[which], self.value_sd[which], self.scale)
+        places, values = (self.middle[which], self.width[which]), (self.value[which], self.value_sd[which])
+        return Regions(*places, *values, self.slope[which], self.slope_sd[which], self.scale)
 
     def __len__(self) -> int:
         return len(self.middle)
@@ -116,7 +120,8 @@ def _regions(scan: Scan, lines: Lines) -> Regions:
     nearest = np.where(np.abs(to_first) < np.abs(to_last), pieces.first, pieces.last)
     step = middle - s.t[nearest]
     value = s.f[nearest] + pieces.slope * step[:, None]
-    return Regions(middle, np.diff(ends), value, pieces.sd * (1 + np.abs(step) / pieces.length), lines.scale)
+    value_sd, slope_sd = pieces.sd * (1 + np.abs(step) / pieces.length), pieces.sd / pieces.length
+    return Regions(middle, np.diff(ends), value, value_sd, pieces.slope, slope_sd, lines.scale)
 
 
 def grow_scaffold(
@@ -126,14 +131,22 @@ def grow_scaffold(
     directions: int,
     noise: DistanceNoise,
     rng: np.random.Generator,
+    *,
+    spread: float = 0.0,
 ) -> FramedNetwork:
-    """Extend the neurons of a line into more directions. Cost: about directions + 1 rows a region."""
+    """Extend the neurons of a line into more directions. Cost: about directions + 1 rows a region.
+
+    spread: of half a region, over which its rows are spread along the line: a ridge there, which no sample of the line
+    has met, speaks against the line. With 0 all are in the middle.
+    """
     if directions == 0:
         return known
     new = known.frame.new_directions(directions, rng)
     used = regions.chosen(_enough_regions(regions, known.network.weights[1]))
     with oracle.stage("scaffold", expected=len(used) * (directions + 1)):
-        gradients, steps = _region_gradients(oracle, known, used, new, noise)
+        gradients, steps = _region_gradients(
+            oracle, known, used, new, noise, _spread_places(used, directions, spread, rng)
+        )
     sd = np.repeat(noise.at(np.hypot(used.middle, used.scale)) / steps, known.network.outputs)
     rows = gradients.reshape(-1, directions)
     if known.network.outputs == 1:
@@ -188,26 +201,63 @@ def _told_apart(outputs: FloatArray) -> int:
     return many
 
 
+def _spread_places(regions: Regions, directions: int, spread: float, rng: np.random.Generator) -> FloatArray | None:
+    """Where along each region its rows (n, directions + 1) are, from its middle; None if all are there.
+
+    No farther than the line is known as well as in the middle.
+    """
+    if not spread:
+        return None
+    shape = (len(regions), directions + 1)
+    places = (rng.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1) + rng.random(shape)) / shape[1]
+    reach = np.minimum(spread * regions.width, 2 * regions.value_sd / regions.slope_sd)
+    return np.asarray(reach[:, None] * (places - 1 / 2))
+
+
 def _region_gradients(
-    oracle: Counting, known: FramedNetwork, regions: Regions, new: FloatArray, noise: DistanceNoise
+    oracle: Counting,
+    known: FramedNetwork,
+    regions: Regions,
+    new: FloatArray,
+    noise: DistanceNoise,
+    places: FloatArray | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Gradients (n, m, k) along the new directions, and the steps (n,) they were measured with."""
+    """Gradients (n, m, k) along the new directions, and the steps (n,) they were measured with.
+
+    places: of the rows along each region, from its middle. A row that stays off with a shorter step is no step across a
+    crease, which the line shows, but inside a ridge that it does not show.
+    """
     simplex_step = 0.03  # of half a region's width: few steps cross a crease, and digits are left
     shorter_step = 4.0
     most_rounds = 14
+    rounds_of_ridge = 3  # in which a region is off by the same: a step across a crease is off by less and less
     k, m = len(new), known.network.outputs
     corners, to_gradient = _simplex(k)
     middles = known.frame.points(regions.middle[:, None])
     sd = np.hypot(regions.value_sd, noise.at(np.hypot(regions.middle, regions.scale)))
     steps = simplex_step * np.minimum(_room_in_regions(known, regions, oracle.arrays), regions.scale)
+    if places is not None:
+        sd = sd + regions.slope_sd * np.abs(places).max(axis=1)
     gradients = np.empty((len(regions), m, k))
-    todo = np.arange(len(regions))
+    todo, before, same = np.arange(len(regions)), np.full(len(regions), np.inf), np.zeros(len(regions), dtype=int)
     for _ in range(most_rounds):
         moves = Fans(middles[todo], steps[todo], np.arange(k + 1), corners @ new)
-        answers = oracle.query_moves(moves).reshape(len(todo), k + 1, m)
+        if places is None:
+            answers = oracle.query_moves(moves).reshape(len(todo), k + 1, m)
+        else:
+            rows = moves.rows() + (places[todo, :, None] * known.frame.basis[0]).reshape(-1, oracle.dim)
+            answers = oracle.query(rows).reshape(len(todo), k + 1, m)
+            asked = HeldOutRows(rows, answers.reshape(-1, m), name="beside the line")
+            answers = answers - places[todo, :, None] * regions.slope[todo, None]
         solved = np.einsum("ck,nkm->ncm", to_gradient, answers)
         gradients[todo] = np.swapaxes(solved[:, 1:] / steps[todo, None, None], 1, 2)
-        crossed = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1) > DOUBLE.in_line * 2 * sd[todo]
+        off = np.abs(solved[:, 0] - regions.value[todo]).max(axis=1)
+        crossed = off > DOUBLE.in_line * 2 * sd[todo]
+        same[todo] = np.where(off > before[todo] / 2, same[todo] + 1, 0)
+        before[todo] = off
+        if places is not None and (same[todo][crossed] >= rounds_of_ridge).any():
+            number, reason = int(crossed.sum()), "a ridge between creases of the line"
+            raise StageFailed("scaffold", reason, number=number, limit=0, partial=known, against=asked)
         todo = todo[crossed]
         if not len(todo):
             return gradients, steps

@@ -125,7 +125,9 @@ def _step_equations(network: ReLUNetwork, points: Points) -> Callable[[float], F
     else:
         normal *= np.outer(a[0][neurons], a[0][neurons])
     gradient = ((jacobian.T @ residual) * a.T[neurons]).sum(axis=1)
-    scale = 1 / np.sqrt(np.maximum(np.diag(normal), DOUBLE.tiny))
+    squares = np.diag(normal)
+    determined = squares > DOUBLE.tiny
+    scale = np.where(determined, 1 / np.sqrt(np.where(determined, squares, 1.0)), 0.0)
     normal *= scale[:, None] * scale
 
     def solve(damping: float) -> FloatArray:
