@@ -181,3 +181,9 @@ def test_ctrl_c_keeps_what_a_served_model_has_answered(main, folder, patience):
     assert process.returncode == 130
     assert "Those that were answered are kept in kept" in err
     assert "Traceback" not in err
+
+
+def test_what_to_send_to_another_service_is_quoted_for_the_shell(command):
+    ended = command("extract", "http://127.0.0.1:9/predict")
+    assert ended.status == 2
+    assert """--request '{"instances": "$rows"}', --reply predictions""" in ended.err

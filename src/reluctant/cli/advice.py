@@ -111,7 +111,7 @@ def _typed_value(value: Any) -> str:
     """A value in a message as one types it; one that only the user knows in capitals."""
     if isinstance(value, tuple):
         return ",".join(map(_typed_value, value))
-    return value.upper() if isinstance(value, Placeholder) else str(value)
+    return value.upper() if isinstance(value, Placeholder) else shlex.quote(str(value))
 
 
 def next_command(

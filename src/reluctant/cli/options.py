@@ -27,8 +27,8 @@ TargetArgument = Annotated[
     str,
     typer.Argument(
         metavar="TARGET",
-        help="A .onnx or .npz file, module:attribute of an importable callable or model, or the address of a served "
-        "model (http://host:port/v2/models/NAME). Or a name from reluctant.toml or pyproject.toml.",
+        help="A .onnx, .npz, .joblib or .pt file, module:attribute of an importable callable or model, or the address "
+        "of a served model (http://host:port/v2/models/NAME). Or a name from reluctant.toml or pyproject.toml.",
         autocompletion=target_names,
         show_default=False,
     ),

@@ -145,17 +145,17 @@ def hold_against(
         reason = "fewer neurons than straight creases on a line"
         raise StageFailed("creases", reason, number=network.widths[1], limit=seen.straight, partial=network)
     found = check_candidate(oracle, network, candidate, noise, rows(), rng, counterexamples)
+    last, against = found, found.counterexamples
     for _ in range(RARE_NEURONS):
-        against = found.counterexamples
-        wider = None if against is None else with_rare_neuron(oracle, found.network, against.rows, noise, rng)
+        wider = None if against is None else with_rare_neuron(oracle, last.network, against.rows, noise, rng)
         if wider is None or against is None:
             break
         counterexamples = [*counterexamples, against]
         again = replace(candidate, network=wider, held_out=None)
-        better = check_candidate(oracle, wider, again, noise, rows(), rng, counterexamples)
-        if better.doubt is None:
-            return better
-        found, network = better, wider
+        last = check_candidate(oracle, wider, again, noise, rows(), rng, counterexamples)
+        if last.doubt is None:
+            return last
+        against = last.counterexamples
     if not found.is_close or not oracle.facts.domain.is_space:
         return found
     wider = with_weak_neuron(oracle, network, by_distance, rng)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from layers_known import search_tools
+from layers_known import crease_of, search_tools
 
 import reluctant as rl
+from reluctant.extraction.any_depth.crease_equations import solve_crease
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, Neuron
 from reluctant.extraction.any_depth.readout import spanning_points
 from reluctant.extraction.any_depth.search_space import SearchSpace
 from reluctant.extraction.depth_three.first_layer import find_first_layer
@@ -87,3 +89,32 @@ def test_a_gradient_of_too_few_features_is_measured_again():
     assert len(measured) > 8
     for piece, slope in measured.items():
         np.testing.assert_allclose(slope, store.gradients[piece], atol=1e-8 * np.abs(slope).max())
+
+
+def test_a_known_first_layer_is_placed_by_kinks_of_lines():
+    """An offset with few digits would be in every equation of its hyperplane."""
+    true = planted((12, 6, 5, 2), 11)
+    _, asker, store = search_tools(true, 11, lines=8)
+    search = LayerSearch(asker, store, KnownLayers(12, ()), LayerLimits())
+    size = np.linalg.norm(true.weights[0], axis=1)
+    normals, offsets = true.weights[0] / size[:, None], true.biases[0] / size
+    search.begin(normals, offsets + 1e-9)
+    found = search.layer()
+    np.testing.assert_allclose(found.biases, offsets, atol=1e-12)
+    np.testing.assert_allclose(found.weights, normals, atol=1e-12)
+
+
+def test_a_neuron_that_was_found_twice_is_one():
+    """Layers below that lack digits give it two sets of weights; the points of one crease lie on the other."""
+    true, neuron = planted((5, 8, 6, 1), 1, bias=0.3), 1
+    _, asker, store = search_tools(true, 1)
+    rough = true.weights[0] + 1e-9 * np.random.default_rng(0).standard_normal((8, 5))
+    known = KnownLayers(5, (Layer.of(rough, true.biases[0]),))
+    search = LayerSearch(asker, store, known, LayerLimits())
+    for seed in range(2):
+        crease = crease_of(true, 1, neuron, 60, seed)
+        search.neurons.append(Neuron(crease, solve_crease(known, crease)))
+    other = crease_of(true, 1, 2, 60)
+    search.neurons.append(Neuron(other, solve_crease(known, other)))
+    search.sharpen()
+    assert len(search.neurons) == 2

@@ -66,6 +66,15 @@ def accepted_neuron(store: KinkStore, known: KnownLayers, crease: Crease, seen_s
     return None
 
 
+def lies_on(known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> bool:
+    """True if all points of a crease lie on that of these incoming weights, where it is determined."""
+    same = 1e-8  # of the features: how far from zero the value may be
+    features = known.features(crease.points)
+    sizes = np.linalg.norm(features - features.mean(axis=0), axis=1).max() + 1
+    on = np.abs(incoming.values(features)) <= same * sizes * np.linalg.norm(incoming.weights)
+    return bool(on.all() and incoming.determined(features).all())
+
+
 def off_at(neuron: Neuron, points: FloatArray) -> float:
     """Distance at which most of these points lie from the hyperplane of a neuron of the first layer."""
     return float(np.median(np.abs(neuron.incoming.values(points)))) if len(points) else np.inf
@@ -173,10 +182,17 @@ class LayerSearch:
     def begin(self, normals: FloatArray, offsets: FloatArray) -> None:
         """Neurons of a first layer whose hyperplanes are known, and their sides too; they are measured once more."""
         for normal, offset in zip(normals, offsets, strict=True):
-            crease = Crease(-offset * normal[None], normal, 0.0)
-            self.neurons.append(Neuron(crease, solve_crease(self.known, crease), turned=False))
+            neuron = self.on_hyperplane(-offset * normal[None], normal)
+            passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
+            nearest = passed[np.argsort(np.linalg.norm(passed, axis=1))[:1]]
+            self.neurons.append(self.on_hyperplane(nearest, normal) if len(nearest) else neuron)
         self.begun = True
         self.sharpen()
+
+    def on_hyperplane(self, point: FloatArray, normal: FloatArray) -> Neuron:
+        """The neuron of the first layer with this unit normal, on a point (1, d) of its crease."""
+        crease = Crease(point, normal, 0.0)
+        return Neuron(crease, solve_crease(self.known, crease), turned=False)
 
     def run(self) -> None:
         """Try every unexplained kink, on new lines too, until lines bring nothing new."""
@@ -251,16 +267,9 @@ class LayerSearch:
 
     def without_parts(self, neurons: Sequence[Neuron]) -> list[Neuron]:
         """Without neurons whose points all lie on the crease of another one that is known better."""
-        same = 1e-8  # of the features: how far from zero the value of the other may be
         kept = list[Neuron]()
         for neuron in sorted(neurons, key=lambda each: each.incoming.open.shape[1]):
-            features = self.known.features(neuron.crease.points)
-            sizes = np.linalg.norm(features - features.mean(axis=0), axis=1).max() + 1
-            if not any(
-                bool((np.abs(one.values(features)) <= same * sizes * np.linalg.norm(one.weights)).all())
-                and bool(one.determined(features).all())
-                for one in (each.incoming for each in kept)
-            ):
+            if not any(lies_on(self.known, neuron.crease, one.incoming) for one in kept):
                 kept.append(neuron)
         return kept
 
@@ -304,6 +313,7 @@ class LayerSearch:
     def sharpen(self) -> None:
         """Solve every neuron with all stored kinks that it passes: layers above are no better known than those below.
 
+        One that was found twice is seen to be one then, though few places tell some of its coefficients.
         Cost: none; for neurons of the first layer that lack digits 4 rows an input.
         """
         for k, neuron in enumerate(self.neurons):
@@ -316,6 +326,8 @@ class LayerSearch:
             as_open = incoming.open.shape[1] <= neuron.incoming.open.shape[1]
             if as_open and incoming.residual < LARGEST_RESIDUAL:
                 self.neurons[k] = replace(neuron, crease=crease, incoming=incoming)
+        if self.known.layers:
+            self.neurons = self.without_parts(self.neurons)
 
     def explains_little(self) -> bool:
         """True if most kinks are left of those there were: neurons may be missing below."""
@@ -755,7 +767,7 @@ class Ladder:
                     continue
                 if not search.complete:
                     misplaced, hopeful = search.misplaced(), repairs < self.limits.repairs
-                    if (misplaced or not search.neurons or number == 2) and hopeful and self.repair(search):
+                    if (misplaced or not search.neurons or number > 1) and hopeful and self.repair(search):
                         repairs += not misplaced
                         continue
                     if search.leave_sides_open():
