@@ -45,6 +45,8 @@ from reluctant.verification.label_check import LabelVerification, check_labels
 TWO = 2  # labels
 TOPS = 20  # networks above a first layer that are looked for, each in another flat
 DEEP_CHECK = (800, 4096)  # boundary points, inputs: a neuron of a deeper layer bends a small share of the boundary
+DEEP_CONFIRMED = (8000, 16384)  # the same once more, of a network that passed
+NOISY_POINTS = 8  # times as many boundary points: with few digits each point is near the limit
 FLATS = 2  # in which one hidden layer is looked for
 NOISY_FLATS = 3  # of two labels with few digits: a facet that is small beside its flicker spoils a flat
 FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
@@ -121,6 +123,7 @@ class FromLabels(Method):
         points: int = 32, inputs: int = 256,
     ) -> Candidate:  # fmt: skip
         """The network with its verification by labels, at so many boundary points and inputs of each of two scales."""
+        points *= NOISY_POINTS if seen.resolution > COARSE else 1
         check = check_labels(
             labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
             tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
@@ -144,6 +147,8 @@ class FromLabels(Method):
             try:
                 top = above.search(peeled, noise, rng, lambda part: None, hidden_inputs(layer, seen, rng))
                 found = self.checked(labels, compose(layer, top.network), seen, rng, *DEEP_CHECK)
+                if found.verification is not None and found.verification.ok:  # many fail: the dear check comes last
+                    found = self.checked(labels, found.network, seen, rng, *DEEP_CONFIRMED)
                 check = found.verification
                 if not isinstance(check, LabelVerification) or check.ok:
                     return found
