@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from layers_known import crease_of, known_part, search_tools, switching
+from layers_known import crease_of, known_part, search_tools, switching, with_open_sides
 
 import reluctant as rl
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, as_layer
+from reluctant.extraction.any_depth.layer import Ladder, LayerLimits, LayerSearch, as_layer
 from reluctant.extraction.any_depth.readout import fit_readout
 from reluctant.extraction.method import StageFailed
 from reluctant.networks import ReLUNetwork
@@ -83,3 +84,32 @@ def test_creases_are_solved_again_when_more_is_carried_on_beside_a_layer() -> No
     assert search.carry_on()
     assert {len(each.incoming.start) for each in search.neurons} == {5 + 6}
     assert len(search.layer()) == len(search.neurons)
+
+
+def test_sides_in_which_no_crease_solves_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = planted((6, 5, 6, 1), 0, bias=0.1)
+    _, asker, store = search_tools(true, 0, lines=12)
+    known = with_open_sides(known_part(true, 1), np.zeros(5, dtype=bool))
+    search = LayerSearch(asker, store, known, LayerLimits())
+    found = (search.accepted(crease_of(true, 1, neuron, 60)) for neuron in switching(true, 1))
+    search.neurons = neurons = [each for each in found if each is not None]
+    monkeypatch.setattr(LayerSearch, "solve_again", lambda self: setattr(self, "neurons", []))
+    search.settle_sides(final=True)
+    assert search.neurons is neurons
+    assert search.turned is None
+    assert not search.known.sided
+
+
+def test_a_layer_is_looked_for_on_neurons_that_are_there_once() -> None:
+    """An open neuron of the last layer may be there on both sides, for the output alone."""
+    true = planted((6, 5, 6, 1), 0, bias=0.1)
+    oracle, asker, store = search_tools(true, 0, lines=8)
+    ladder = Ladder(oracle, asker, store, LayerLimits())
+    ladder.climb(lambda known: 1.0 if len(known.layers) < 2 else 0.0)
+    top = ladder.top
+    part = np.eye(len(top.neurons[0].incoming.weights))[:, :2]
+    top.neurons = [replace(each, incoming=replace(each.incoming, open=part)) for each in top.neurons]
+    ladder.both = True
+    assert len(ladder.known().layers[-1]) >= len(top.neurons)
+    assert len(ladder.next_search().known.layers[-1]) == len(top.neurons)
+    ladder.add_layer()

@@ -30,6 +30,7 @@ from reluctant.extraction.method import StageFailed
 from reluctant.geometry import scan_lines
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import largest_true_error, planted
+from reluctant.testing.assortment import specimen
 
 SHAPE = (20, 10, 12, 1)
 REFUSALS = {rl.Outcome.PARTIAL, rl.Outcome.UNVERIFIED, rl.Outcome.LOW_PRECISION, rl.Outcome.TOO_NOISY}
@@ -228,3 +229,10 @@ def test_a_stage_that_had_hard_luck_is_tried_again(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(depth_three, "find_first_layer", unlucky)
     assert rl.extract(rl.open_oracle(target(0)), rl.DepthThree(), rng=0, attempts=1).ok
     assert len(tries) == TRIES
+
+
+def test_first_layer_wider_than_the_inputs_is_given_up_before_long() -> None:
+    drawn = specimen(7_400_665)  # 15 inputs, 21 neurons: no line shows that there are too many
+    result = rl.extract(rl.open_oracle(drawn.target(), dim=15), rl.DepthThree(), rng=665, attempts=1)
+    assert result.outcome is rl.Outcome.PARTIAL
+    assert result.queries < 40_000

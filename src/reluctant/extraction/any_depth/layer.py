@@ -548,8 +548,11 @@ class LayerSearch:
             wrong = self.doubt()
         if wrong is None:
             return
+        before, neurons = self.known, self.neurons
         self.turned, self.known = wrong, self.known.with_sides(wrong, self.mirrored)
         self.solve_again()
+        if not self.neurons:  # no crease is one with these sides
+            self.known, self.neurons, self.turned, self.mirrored = before, neurons, None, None
 
     def solve_again(self) -> None:
         """Solve all creases in the features as they are now."""

@@ -234,8 +234,12 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
     fruitless, most_fruitless = 0, 4  # looks for those in a row
     steps, careful_steps = 12, 96  # that tell if all are found; more if some show in part of space alone
     others: FramedHyperplanes | None = None  # that depend on those found, and go on everywhere as well
+    fewest_rows, rows_each = 5000, 100  # the latter for each weight of as many neurons as inputs: a tenth is usual
+    most_rows, before_all = fewest_rows + rows_each * oracle.dim * (oracle.dim + 2), oracle.ledger.total.asked
     with oracle.stage("hyperplanes"):
         for looked in range(most_lines):
+            if oracle.ledger.total.asked - before_all > most_rows:
+                break
             line = search.first_line() if found is None else search.next_line(found)
             creases = line.first(generous=looked >= generous)
             if found is None and not len(creases):
