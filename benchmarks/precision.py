@@ -8,9 +8,10 @@
     PRECISION_SECONDS=240 ...                               processor time of one run, at most
 
 `own` is the target's largest error against the exact network of the same weights, over 10 000 Gaussian inputs,
-relative to the output's deviation, and over all seeds; `out` that of the recovered networks. q/P is rows, q·m/P
-answers, for each parameter, the mean over all seeds; --save keeps the median over the recovered ones, which estimates
-are fitted to. Wrong: said to be recovered, and off by more than five times the target's own error.
+relative to the output's deviation, and over all seeds; `out` that of the recovered networks. Behind a softmax both are
+of the probabilities. q/P is rows, q·m/P answers, for each parameter, the mean over all seeds; --save keeps the median
+over the recovered ones, which estimates are fitted to. Wrong: said to be recovered, and off by more than five times the
+target's own error.
 """
 
 from __future__ import annotations
@@ -73,6 +74,26 @@ def rounded(digits: int, single: Row) -> Row:
     return Row(f"{single.name}, {digits} decimals", make)
 
 
+def probabilities(*widths: int) -> Row:
+    """A classifier that computes in float32 from its inputs to its probabilities."""
+
+    def make(seed: int) -> Made:
+        true = single_precision(planted_network(widths, seed))
+        return Probabilities(in_float32(true)), true
+
+    return Row(f"{'-'.join(map(str, widths))} softmax, float32", make)
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Softmax in float32 of values in float32."""
+
+    values: Callable[[FloatArray], FloatArray]
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return softmax_of(self.values(x))
+
+
 def decimals(digits: int, *widths: int) -> Row:
     def make(seed: int) -> Made:
         true = planted_network(widths, seed)
@@ -92,6 +113,11 @@ def noise(relative: float, *widths: int) -> Row:
 
 def served(name: str, path: Path) -> Row:
     return Row(name, lambda seed: (path, rl.ReLUNetwork.load(path)))
+
+
+def softmax_of(values: FloatArray) -> FloatArray:
+    sizes = np.exp(values - values.max(axis=1, keepdims=True))
+    return np.asarray(sizes / sizes.sum(axis=1, keepdims=True))
 
 
 def inputs(true: rl.ReLUNetwork) -> FloatArray:
@@ -119,6 +145,8 @@ def layers_rows() -> list[tuple[Row, int]]:
         (noise(1e-6, 64, 32, 16, 1), 10),
         (float32(20, 10, 10, 1), 40),
         (float32(20, 10, 10, 3), 10),
+        (probabilities(64, 32, 16, 10), 10),
+        (probabilities(20, 10, 10, 3), 10),
         (float32(30, 64, 32, 2), 2),
         (float32(20, 15, 10, 5, 1), 2),
         (float32(784, 32, 16, 1), 10),
@@ -235,14 +263,25 @@ def reported(row: Row, seed: int) -> dict[str, Any]:
 
 
 def one(target: Any, true: rl.ReLUNetwork, seed: int) -> dict[str, Any]:
-    opened = rl.open_oracle(target) if isinstance(target, Path) else rl.open_oracle(target, dim=true.dim)
+    softmax = isinstance(target, Probabilities)
+    if isinstance(target, Path):
+        opened = rl.open_oracle(target)
+    else:
+        opened = rl.open_oracle(target, dim=true.dim, link="softmax" if softmax else None)
     start = time.process_time()
     limit = os.environ.get("PRECISION_SECONDS")
     result = rl.extract(opened, rng=seed, seconds=None if limit is None else float(limit))
     cpu, x = time.process_time() - start, inputs(true)
-    right, spread = true(x), true(x).std(axis=0)
-    own = float((np.abs(opened.query(x) - right) / spread).max())
-    out = float((np.abs(result.network(x) - right) / spread).max()) if result.network is not None else float("nan")
+    right, answers, found = true(x), None, None
+    if softmax:
+        right, answers = softmax_of(right), target(x)
+        found = None if result.network is None else rl.open_oracle(result.network.before_link("softmax")).query(x)
+    else:
+        answers = opened.query(x)
+        found = None if result.network is None else result.network(x)
+    spread = right.std(axis=0)
+    own = float((np.abs(answers - right) / spread).max())
+    out = float((np.abs(found - right) / spread).max()) if found is not None else float("nan")
     cost = result.queries / true.parameters
     check = result.evidence.get("precision")
     ratio = check.ratio if check is not None else float("nan")

@@ -306,6 +306,8 @@ class Extraction:
             ending = self.go_inside(place, box, 1)  # lines of values once: a fit to probabilities takes fewer rows
             if ending[0] is not Outcome.LOW_PRECISION:
                 return ending
+            if self.shows is Shows.BENT_CREASES:  # a fit of one hidden layer would be vain
+                return self.go_inside_again(place, box, attempts)
             return self.fitted(place) or (self.go_inside_again(place, box, attempts - 1) if attempts > 1 else ending)
         return self.go_on(place, attempts)
 
@@ -429,6 +431,8 @@ class Extraction:
         if doubted or found.verification.ok:
             return (Outcome.UNVERIFIED if doubted else Outcome.RECOVERED), found.network
         self.found.fail(f"verification: {found.verification}")
+        if found.precision is not None and found.network.depth > 2:  # exact methods of several layers lack the digits
+            return Outcome.UNVERIFIED, found.network
         better = self.from_wider_boxes(space, box, DepthTwo() if found.network.depth == 2 else DeepInBox())
         if better is None:
             return Outcome.UNVERIFIED, found.network

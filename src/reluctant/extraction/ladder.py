@@ -173,10 +173,11 @@ LADDER = (
     Rung(lambda now: GradientLayers(begun=now.lines), _BY_GRADIENTS),
     Rung(lambda now: GradientLayers(through=np.array(now.against)), _BY_GRADIENTS, when=lambda now: now.whole),
     Rung(_always(FewDigits()), _needs(Need.NOISE)),
-    # Few digits inside bounds: more lines meet more creases.
-    Rung(_always(FewDigits(3)), _FEW_INSIDE),
-    Rung(_always(FewDigits(6)), _FEW_INSIDE),
-    Rung(_always(FewDigits(12)), _FEW_INSIDE),
+    # Few digits inside bounds: more lines meet more creases; two hidden layers where lines do not share them.
+    Rung(_always(FewDigits(3)), _FEW_INSIDE, unless=_DEEPER),
+    Rung(_always(FewDigits(6)), _FEW_INSIDE, unless=_DEEPER),
+    Rung(_always(FewDigits(12)), _FEW_INSIDE, unless=_DEEPER),
+    Rung(_always(FewDigitsDeep()), _FEW_INSIDE, unless=frozenset({Shows.WIDE_LAYER}), times=AGAIN),
     # Few digits: one hidden layer until there seem to be more (one line may miss a neuron, two rarely do); then two.
     Rung(_always(FewDigits()), _FEW, unless=_DEEPER, unless_twice=frozenset({Shows.SUBSPACE}), times=AGAIN),
     Rung(_always(FewDigitsDeep()), _FEW, unless=frozenset({Shows.WIDE_LAYER}), times=AGAIN),

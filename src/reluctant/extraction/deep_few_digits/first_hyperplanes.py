@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.few_digits.answer_store import Asked, central_gradients
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, steps_both_ways
 from reluctant.extraction.few_digits.incomplete_lines import rank_one
-from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, SmallFrame
+from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, NormalKink, SmallFrame
 from reluctant.extraction.method import Shows, StageFailed
 from reluctant.geometry import Frame
 from reluctant.numerics import FloatArray
@@ -16,7 +16,9 @@ from reluctant.numerics import FloatArray
 WIDTH = "width of the first layer"  # the stage that refuses more neurons than inputs: another attempt finds the same
 ROW_STEP = 0.45  # of half a piece
 ROW_KINKS, ROW_ERROR = 4, 5e-3  # kinks that a row is measured at, one after another, until it is known to this
+LOOKS, MORE_LINES = 3, 4  # at the hyperplanes, and lines that are read before the next
 MOST_OUTSIDE = 0.01  # part of the gradients outside the span of the rows: 1e-4 when right, more if a neuron is missing
+MOSTLY = 0.9  # of the gradients
 MOST_FALSE = 6  # hyperplanes among those found that are none of the first layer
 MARGIN = 0.1  # slope along a neuron that is off over that where it is on: 0.007 if right, 0.4 if one is no neuron
 
@@ -25,8 +27,8 @@ MARGIN = 0.1  # slope along a neuron that is off over that where it is on: 0.007
 class FirstLayer:
     """W y + b in a frame, each row turned to the side where its neuron is on.
 
-    margin: largest slope along a neuron that is off, over that where it is on. outside: part of the gradients outside
-    the span of the rows.
+    margin: largest slope along a neuron that is off, over that where it is on. outside, most_outside: part of the
+    gradients outside the span of the rows, in the median and where a neuron that is missing is on.
     """
 
     frame: Frame
@@ -34,10 +36,11 @@ class FirstLayer:
     b: FloatArray
     margin: float
     outside: float
+    most_outside: float = 0.0
 
 
 @dataclass(frozen=True)
-class _Row:
+class MeasuredRow:
     """A normal (k,) in the larger frame, with its error; points (2, k) and gradients (2, m, k) beside its kink."""
 
     normal: FloatArray
@@ -46,24 +49,40 @@ class _Row:
     gradients: FloatArray
 
 
-def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) -> FirstLayer:
-    """Rows of the hyperplanes in a frame of 1.25 directions a neuron, and their sides. Cost: 2 gradients a neuron."""
-    dim, k = asked.view.dim, len(small.frame.basis)
-    size = min(dim, int(np.ceil(1.25 * len(planes))) + 4)
-    frame = small.frame
-    if size > k:
-        frame = frame.extended(frame.new_directions(size - k, asked.rng))
-    rows: list[_Row | None] = [None] * len(planes)
-    with asked.view.oracle.stage("rows"):
-        for turn in range(ROW_KINKS):  # a crease close to one kink is not close to the next
-            wanted = [j for j, row in enumerate(rows) if row is None or row.error > ROW_ERROR]
-            wanted = [j for j in wanted if turn < len(planes[j].kinks)]
-            for j, row in zip(
-                wanted, _measured_rows(asked, small, frame, [planes[j] for j in wanted], turn), strict=True
-            ):
-                best = rows[j]
-                if row is not None and (best is None or row.error < best.error):
-                    rows[j] = row
+def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) -> tuple[FirstLayer, KinkGradients]:
+    """Rows of the hyperplanes in a frame of 1.25 directions a neuron, and their sides. Cost: 2 gradients a neuron.
+
+    Rows that do not explain the slopes lack a neuron, or hold one that is none: more lines tell.
+    """
+    beside = KinkGradients(asked, small, _larger_frame(asked, small.frame, len(planes)))
+    best: FirstLayer | None = None
+    for looks_left in reversed(range(LOOKS)):
+        try:
+            layer = _first_layer(beside, planes)
+        except StageFailed as failure:
+            if failure.shows is Shows.WIDE_LAYER or not (looks_left or best):
+                raise
+        else:
+            best = layer if best is None or layer.most_outside < best.most_outside else best
+        if best is not None and best.most_outside < MOST_OUTSIDE:
+            break
+        if looks_left:
+            planes = small.find_more(MORE_LINES)
+    assert best is not None
+    return best, beside
+
+
+def _larger_frame(asked: Asked, frame: Frame, neurons: int) -> Frame:
+    """A frame with 1.25 directions a neuron, and a few; with more in a box, where short inputs have to reach far."""
+    share = 1.25 if asked.view.is_space else 2.0
+    size = min(asked.view.dim, int(np.ceil(share * neurons)) + 4)
+    more = size - len(frame.basis)
+    return frame.extended(frame.new_directions(more, asked.rng)) if more > 0 else frame
+
+
+def _first_layer(beside: KinkGradients, planes: list[Hyperplane]) -> FirstLayer:
+    """The first layer, if these are its hyperplanes."""
+    rows, size = beside.rows(planes), len(beside.frame.basis)
     known = [j for j, row in enumerate(rows) if row is not None]
     found = [row for row in rows if row is not None]
     if len(known) > size:
@@ -75,39 +94,63 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
     w = np.array([row.normal / np.linalg.norm(row.normal) for row in found])
     b = np.array([planes[j].offset / np.linalg.norm(row.normal) for j, row in zip(known, found, strict=True)])
     y, gradients = np.concatenate([row.points for row in found]), np.concatenate([row.gradients for row in found])
-    return _turned(frame, w, b, [planes[j].share for j in known], y, gradients)
+    return _turned(beside.frame, w, b, [planes[j].share for j in known], y, gradients)
 
 
-def _measured_rows(
-    asked: Asked, small: SmallFrame, frame: Frame, planes: list[Hyperplane], turn: int
-) -> list[_Row | None]:
-    """Rows by the gradients beside each plane's kink of this number; None where no step was straight."""
-    if not planes:
-        return []
-    k, size = len(small.frame.basis), len(frame.basis)
-    points, steps = [], []
-    for plane in planes:
-        kink = plane.kinks[turn]
-        line = small.lines[kink.line]
-        points += list(line.at(kink.middles))
-        steps += list(ROW_STEP * kink.lengths / 2 * line.size)
-    slopes, sds = central_gradients(
-        asked.ask, small.frame.points(np.array(points)), frame.basis, np.array(steps)[:, None]
-    )
-    y = np.zeros((len(points), size))
-    y[:, :k] = points
-    rows: list[_Row | None] = []
-    for j, plane in enumerate(planes):
-        pair = slice(2 * j, 2 * j + 2)
-        if not np.isfinite(sds[pair]).all():
-            rows.append(None)
-            continue
-        normal, amount, _ = rank_one((slopes[2 * j + 1] - slopes[2 * j]).T)
-        error = float(np.linalg.norm(sds[pair])) / max(float(np.linalg.norm(amount)), 1e-300)
-        normal = normal * np.sign(normal[:k] @ plane.normal) / np.linalg.norm(normal[:k])
+class KinkGradients:
+    """Gradients in a larger frame beside kinks of a small one; a kink is asked once."""
+
+    def __init__(self, asked: Asked, small: SmallFrame, frame: Frame) -> None:
+        self.asked, self.small, self.frame = asked, small, frame
+        self.known: dict[int, MeasuredRow | None] = {}  # by the kink; None where no step was straight
+
+    def rows(self, planes: list[Hyperplane]) -> list[MeasuredRow | None]:
+        """The best known row of each plane; it is measured at one kink after another until it is known well."""
+        with self.asked.view.oracle.stage("rows"):
+            for turn in range(ROW_KINKS):  # a crease close to one kink is not close to the next
+                open_ = [plane for plane in planes if not self._best_error(plane) <= ROW_ERROR]
+                self.measure([plane.kinks[turn] for plane in open_ if turn < len(plane.kinks)])
+        return [self._best(plane) for plane in planes]
+
+    def _found(self, plane: Hyperplane) -> list[MeasuredRow]:
+        rows = (self.known.get(id(kink)) for kink in plane.kinks)
+        return [row for row in rows if row is not None]
+
+    def _best_error(self, plane: Hyperplane) -> float:
+        return min((row.error for row in self._found(plane)), default=np.inf)
+
+    def _best(self, plane: Hyperplane) -> MeasuredRow | None:
+        found = self._found(plane)
+        if not found:
+            return None
+        row, k = min(found, key=lambda row: row.error), len(plane.normal)
+        normal = row.normal * np.sign(row.normal[:k] @ plane.normal) / np.linalg.norm(row.normal[:k])
         normal[:k] = plane.normal  # the small frame's part is known better
-        rows.append(_Row(normal, error, y[pair], slopes[pair].transpose(0, 2, 1)))
-    return rows
+        return replace(row, normal=normal)
+
+    def measure(self, kinks: list[NormalKink]) -> None:
+        """Gradients on both sides of these kinks. Cost: 4k + 2 rows a kink."""
+        kinks = [kink for kink in kinks if id(kink) not in self.known]
+        if not kinks:
+            return
+        asked, small, frame = self.asked, self.small, self.frame
+        points, steps = [], []
+        for kink in kinks:
+            line = small.lines[kink.line]
+            points += list(line.at(kink.middles))
+            steps += list(ROW_STEP * kink.lengths / 2 * line.size)
+        rows = small.frame.points(np.array(points))
+        lengths = steps_both_ways(asked.view, rows, frame.basis, np.array(steps)[:, None])
+        slopes, sds = central_gradients(asked.ask, rows, frame.basis, lengths)
+        y = np.zeros((len(points), len(frame.basis)))
+        y[:, : len(small.frame.basis)] = points
+        for j, kink in enumerate(kinks):
+            pair = slice(2 * j, 2 * j + 2)
+            self.known[id(kink)] = None
+            if np.isfinite(sds[pair]).all():
+                normal, amount, _ = rank_one((slopes[2 * j + 1] - slopes[2 * j]).T)
+                error = float(np.linalg.norm(sds[pair])) / max(float(np.linalg.norm(amount)), 1e-300)
+                self.known[id(kink)] = MeasuredRow(normal, error, y[pair], slopes[pair].transpose(0, 2, 1))
 
 
 def _turned(
@@ -131,7 +174,9 @@ def _turned(
     if sides.outside > MOST_OUTSIDE:
         raise StageFailed("first layer", "slopes outside its rows", number=sides.outside, limit=MOST_OUTSIDE)
     turned = np.where(sides.on_above, 1.0, -1.0)
-    return FirstLayer(frame, w[keep] * turned[:, None], b[keep] * turned, sides.margin, sides.outside)
+    return FirstLayer(
+        frame, w[keep] * turned[:, None], b[keep] * turned, sides.margin, sides.outside, sides.most_outside
+    )
 
 
 @dataclass(frozen=True)
@@ -141,6 +186,7 @@ class _Sides:
     on_above: np.ndarray
     margins: FloatArray
     outside: float
+    most_outside: float
 
     @property
     def margin(self) -> float:
@@ -155,7 +201,7 @@ def _sides(w: FloatArray, b: FloatArray, y: FloatArray, gradients: FloatArray) -
     margins = np.minimum(on, off) / np.maximum(np.maximum(on, off), 1e-300)
     left = np.linalg.norm(gradients - parts @ w, axis=(1, 2))
     outside = left / np.maximum(np.linalg.norm(gradients, axis=(1, 2)), 1e-300)
-    return _Sides(on >= off, margins, float(np.median(outside)))
+    return _Sides(on >= off, margins, float(np.median(outside)), float(np.quantile(outside, MOSTLY)))
 
 
 def _medians(sizes: FloatArray, side: np.ndarray) -> FloatArray:

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
 from reluctant.extraction.deep_few_digits.missing_neurons import (
     EXPLAINED,
+    FEW_LEFT,
     UNEXPLAINED,
     find_missing,
+    outstanding_size,
     second_from_left,
     with_missing,
 )
@@ -36,6 +38,7 @@ from reluctant.verification.precision import rounding_sizes
 SURPRISE = 15.0  # deviations, that no answer may be off by
 SPREAD = 0.5  # of the sizes of random inputs, in the logarithm
 WILD, ROBUST = 1e3, 8.0  # Huber's limits, in deviations: with a neuron missing, and without
+CLOSER, CLOSER_LIMITS = 3.0, 2  # the limit between both, in usual residuals; and how often it is set anew
 WILD_GAIN = 0.03  # of the sum of squares: with a neuron missing, steps that gain less lead nowhere
 NEARLY_RIGHT = 10.0  # deviations, median: what few answers leave beside it is a rare neuron
 
@@ -66,7 +69,7 @@ def measured_noise(asked: Asked, frame: Frame, network: TwoLayers, calibration: 
         return CarriedNoise()
     rng, k = asked.rng, len(frame.basis)
     centres = random_coordinates(asked, frame, lines)
-    ways = rng.standard_normal((lines, k)) * np.sqrt(asked.view.dim / k)
+    ways = rng.standard_normal((lines, k)) * asked.view.size / np.sqrt(k)
     sd = scatter(asked, frame.points(centres), ways @ frame.basis)
     return CarriedNoise(calibration * float(np.median(sd / rounding_sizes(network.network(), centres))))
 
@@ -75,10 +78,10 @@ def random_coordinates(asked: Asked, frame: Frame, n: int, spread: float = SPREA
     """Coordinates (n, k) as far from the origin as typical inputs are, and of sizes about that."""
     k = len(frame.basis)
     sizes = np.exp(spread * asked.rng.standard_normal((n, 1)) - spread**2 / 2)
-    return np.asarray(asked.rng.standard_normal((n, k)) * np.sqrt(asked.view.dim / k) * sizes)
+    return asked.view.pulled_in(frame, asked.rng.standard_normal((n, k)) * asked.view.size / np.sqrt(k) * sizes)
 
 
-def across_creases(asked: Asked, network: TwoLayers, y: FloatArray, layer: int) -> FloatArray:
+def across_creases(asked: Asked, frame: Frame, network: TwoLayers, y: FloatArray, layer: int) -> FloatArray:
     """Coordinates (n, k) moved to the crease of a random neuron of a layer, and a little beside it; some are lost."""
     newton_steps, farthest = 8, 5.0
     rng, n = asked.rng, len(y)
@@ -91,7 +94,8 @@ def across_creases(asked: Asked, network: TwoLayers, y: FloatArray, layer: int) 
         on = on - (z / np.maximum((normals**2).sum(axis=1), 1e-12))[:, None] * normals
     near = np.linalg.norm(on, axis=1) < farthest * sizes
     beside = 10.0 ** rng.uniform(-5, -1, (n, 1)) * sizes[:, None] / np.sqrt(y.shape[1])
-    return np.asarray((on + beside * rng.standard_normal(y.shape))[near])
+    found = np.asarray((on + beside * rng.standard_normal(y.shape))[near])
+    return found[asked.view.inside(frame, found)]
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,6 @@ class FittedFrame:
 
 FIT_ROUNDS = 12
 MOST_PRODUCTS = 4e6  # of rows and parameters, for several outputs: few rows would hold enough answers, and miss creases
-FEW_LEFT = 0.02  # of the answers: so few are a crease that is placed badly, or a rare neuron
 FIT_CHI = 3.0  # root mean square of the residuals, in deviations: above, the structure is wrong
 
 
@@ -147,6 +150,11 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
         network = fit_two_layers(
             fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=enough, gain=WILD_GAIN
         )
+        for _ in range(CLOSER_LIMITS):  # the few that a rare neuron leaves may outweigh all others
+            usual = float(np.median(np.abs(some.left_by(network)).max(axis=1)))
+            if not NEARLY_RIGHT < usual < WILD / CLOSER:
+                break
+            network = fit_two_layers(network, some, rng, huber=CLOSER * usual, steps=10, damping=1e-4)
         if np.median(np.abs(some.left_by(network))) < NEARLY_RIGHT:
             network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
         if network.s is not None:
@@ -173,6 +181,8 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             placing += 1
             continue
         placing = 0
+        answers = _with_more_left(asked, fitted, answers, largest)
+        largest = np.abs(answers.left_by(fitted.network)).max(axis=1)
         more = second_from_left(fitted.network, answers, rng)
         if more is None and np.median(largest) > EXPLAINED:
             more = neuron_from_moments(fitted.network, answers.chosen(typical))
@@ -187,6 +197,21 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
     if chi < FIT_CHI:
         return _without_idle(asked, fitted, len(rows))
     raise StageFailed("frame", "answers are not explained", number=chi, limit=FIT_CHI)
+
+
+def _with_more_left(asked: Asked, fitted: FittedFrame, answers: Weighed, left: FloatArray) -> Weighed:
+    """More answers around those of a rare neuron, if the others are explained. Cost: up to 4 h rows."""
+    enough, beside = 4 * len(fitted.network.b), 0.1  # answers; and how far from others, in their sizes
+    bad = np.flatnonzero(left > outstanding_size(left))
+    rare = (left > UNEXPLAINED).mean() < FEW_LEFT and np.median(left) < EXPLAINED
+    if not len(bad) or len(bad) >= enough or not rare:
+        return answers
+    y = answers.y[asked.rng.choice(bad, enough)]
+    sizes = np.linalg.norm(y, axis=1, keepdims=True) / np.sqrt(y.shape[1])
+    y = asked.view.pulled_in(fitted.frame, y + beside * sizes * asked.rng.standard_normal(y.shape))
+    with asked.view.oracle.stage("completion"):
+        asked.ask(fitted.frame.points(y))
+    return fitted.answers(asked)
 
 
 def settled_fit(asked: Asked, fitted: FittedFrame) -> FittedFrame:
@@ -267,7 +292,7 @@ def _surprises(asked: Asked, fitted: FittedFrame) -> int:
         asked.ask(frame.points(random_coordinates(asked, frame, count // 2, 0.7)))
         for layer in (0, 1):
             y = random_coordinates(asked, frame, count // 4)
-            asked.ask(frame.points(across_creases(asked, fitted.network, y, layer)))
+            asked.ask(frame.points(across_creases(asked, frame, fitted.network, y, layer)))
     answers = fitted.answers(asked)
     fresh = answers.chosen(np.arange(before, len(answers)))
     return int((np.abs(fresh.left_by(fitted.network)).max(axis=1) > SURPRISE).sum())

@@ -31,7 +31,7 @@ def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float, span: FloatA
     share_kept = 4.5 if asked.outputs == 1 else 9.0  # answers for a parameter: outputs of one row tell much the same
     n = int(share * fitted.network.parameters / asked.answers_a_row) + 200
     with asked.view.oracle.stage("last fit"):
-        asked.ask(asked.view.sample(rng, n) * np.exp(0.4 * rng.standard_normal((n, 1))))
+        asked.ask(asked.view.scaled(asked.view.sample(rng, n), np.exp(0.4 * rng.standard_normal(n))))
     must, chi = n, np.inf
     for turn in range(LAST_ROUNDS):
         rows, f = asked.everything()
@@ -61,10 +61,12 @@ def _fresh_groups(asked: Asked, fitted: FittedFrame) -> list[FloatArray]:
     """What fresh answers at four scales and across creases leave (n, m), in deviations; they join the others."""
     rng, network = asked.rng, fitted.network
     count = int(np.clip(CHECK_SHARE * network.parameters / asked.answers_a_row, FEWEST_CHECKED, MOST_CHECKED))
-    places = [scale * asked.view.sample(rng, count // 2) for scale in (0.5, 1.0, 2.0, 30.0)]
+    view, half = asked.view, count // 2
+    places = [view.scaled(view.sample(rng, half), np.full(half, scale)) for scale in (0.5, 1.0, 2.0, 30.0)]
     for layer in (0, 1):
-        scales = rng.choice([1.0, 1.0, 3.0, 30.0], (count, 1))
-        places.append(across_creases(asked, network, scales * asked.view.sample(rng, count), layer))
+        scales = rng.choice([1.0, 1.0, 3.0, 30.0], count)
+        rows = view.scaled(view.sample(rng, count), scales)
+        places.append(across_creases(asked, fitted.frame, network, rows, layer))
     groups = []
     with asked.view.oracle.stage("last fit"):
         for rows, answers in map(asked.fresh, places):

@@ -13,6 +13,7 @@ import numpy as np
 
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, find_first_layer
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame, settled_fit
+from reluctant.extraction.deep_few_digits.kink_rows import rows_of_kinks
 from reluctant.extraction.deep_few_digits.last_fit import fit_everywhere, fit_nearby
 from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
@@ -20,7 +21,7 @@ from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.method import choose_distance
 from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame
-from reluctant.extraction.few_digits.view import View, look_from
+from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside
 from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
@@ -53,9 +54,10 @@ class FewDigitsDeep(Method):
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
-        if not oracle.facts.domain.is_space:
-            raise StageFailed("domain", "two hidden layers need all of space", number=0, limit=1)
-        near = look_from(oracle, 1.0, rng)
+        domain = oracle.facts.domain
+        if not (domain.is_space or domain.is_box):
+            raise StageFailed("domain", "two hidden layers need all of space, or a box", number=0, limit=1)
+        near = look_from(oracle, 1.0, rng) if domain.is_space else look_inside(oracle, rng)
         with one_blas_thread():
             scale = self._scale(near, rng)
             asked = Asked(near if scale == 1 else look_from(oracle, scale, rng), rng)
@@ -70,7 +72,7 @@ class FewDigitsDeep(Method):
 
     def _scale(self, near: View, rng: np.random.Generator) -> float:
         """The distance of the search. Noise that does not grow is left behind there, down to `far_noise`."""
-        if Asked(near, rng).grows:
+        if isinstance(near, BoxView) or Asked(near, rng).grows:
             return 1.0
         distance = choose_distance(near, rng)
         if not distance.exact:
@@ -86,12 +88,14 @@ class FewDigitsDeep(Method):
         if not planes:
             raise StageFailed("first layer", "no hyperplane is shared by lines", number=0, limit=1)
         calibration = asked.calibrate([square for line in small.lines for square in line.reading.mean_squares()])
-        layer = find_first_layer(asked, small, planes)
+        layer, gradients = find_first_layer(asked, small, planes)
         keep(_of_first_layer(asked, layer))
         orthant = Orthant(asked, layer)
         h = len(layer.b)
         for quiet in (self.quiet, 2 * self.quiet):
             rows = orthant.search(quiet, most=2 * h + 100)
+            if not (rows and asked.view.is_space and quiet == self.quiet):  # in all of space that rarely lacks one
+                rows += rows_of_kinks(asked, small, layer, gradients, rows)
             if not rows:
                 raise StageFailed("second layer", "no crease where the first layer is on", number=0, limit=1)
             try:
@@ -108,9 +112,8 @@ def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:
     """The network as one of the target's inputs and outputs."""
     view, frame, network = asked.view, fitted.frame, fitted.network.network()
     (w, v, a), (b, c, e) = network.weights, network.biases
-    w, units = w @ frame.basis, asked.unit * view.units
-    b = b - w @ frame.origin
-    return ReLUNetwork([w, v, units[:, None] * a], [view.scale * b, view.scale * c, view.scale * units * e])
+    w = w @ frame.basis
+    return view.lifted(ReLUNetwork([w, v, asked.unit[:, None] * a], [b - w @ frame.origin, c, asked.unit * e]))
 
 
 def _in_units(asked: Asked, network: ReLUNetwork) -> TwoLayers:
@@ -122,16 +125,16 @@ def _in_units(asked: Asked, network: ReLUNetwork) -> TwoLayers:
 
 def _of_first_layer(asked: Asked, layer: FirstLayer) -> ReLUNetwork:
     """The first layer alone, with outputs of zero: the network before the second is known."""
-    view, w = asked.view, layer.w @ layer.frame.basis
-    b, m = layer.b - w @ layer.frame.origin, asked.outputs
-    return ReLUNetwork([w, np.zeros((m, len(b)))], [view.scale * b, np.zeros(m)])
+    w, m = layer.w @ layer.frame.basis, asked.outputs
+    b = layer.b - w @ layer.frame.origin
+    return asked.view.lifted(ReLUNetwork([w, np.zeros((m, len(b)))], [b, np.zeros(m)]))
 
 
 def _precision(asked: Asked, fitted: FittedFrame, network: ReLUNetwork) -> CarriedPrecision:
     """The noise of the target, carried through the network."""
     view = asked.view
     units = asked.unit * view.units * view.scale
-    growth = 0.0 if fitted.noise.factor is not None else asked.growth / (view.size * view.scale)
+    growth = 0.0 if fitted.noise.factor is not None else asked.growth / view.input_size
     near = units * (0.0 if fitted.noise.factor is not None else asked.near)
     factor = (fitted.noise.factor or 0.0) * np.ones(len(units))
-    return CarriedPrecision(near, units * growth, network=network, factor=factor)
+    return CarriedPrecision(near, units * growth, view.centre, network=network, factor=factor)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed
-from reluctant.extraction.few_digits.answer_store import Asked, central_gradients
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, steps_both_ways
 from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
 
 UNEXPLAINED, EXPLAINED = 12.0, 4.0  # deviations: float32 has heavy tails, of 3600 answers up to 8
+FEW_LEFT = 0.02  # of the answers: so few are a crease that is placed badly, or a rare neuron
 LINES = 10
 
 
@@ -124,7 +125,9 @@ def _with_normals(residual: _Residual, kinks: list[_Departure]) -> list[MissingK
         return []
     frame, network, found = residual.frame, residual.network, []
     beyond, steps = np.array([kink.beyond for kink in kinks]), 0.35 * np.array([kink.length for kink in kinks])
-    slopes, sds = central_gradients(residual.ask, frame.points(beyond), frame.basis, steps[:, None])
+    rows = frame.points(beyond)
+    steps = steps_both_ways(residual.view, rows, frame.basis, steps[:, None])
+    slopes, sds = central_gradients(residual.ask, rows, frame.basis, steps)
     for kink, slope, sd in zip(kinks, slopes, sds, strict=True):
         normal, a, left = rank_one(slope.T)
         size = float(np.linalg.norm(a))
@@ -142,6 +145,11 @@ def _with_normals(residual: _Residual, kinks: list[_Departure]) -> list[MissingK
     return found
 
 
+def outstanding_size(left: FloatArray) -> float:
+    """What a missing neuron leaves at least: far more than what the others leave (n,) because it is missing."""
+    return float(np.sqrt(UNEXPLAINED * max(UNEXPLAINED, left.max())))
+
+
 CONSENSUS_TRIES = 30
 
 
@@ -156,8 +164,7 @@ def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Genera
     left = -answers.left_by(network)
     sizes = np.abs(left).max(axis=1)
     good = sizes < EXPLAINED
-    # What a missing neuron leaves is far larger than what the others leave because it is missing.
-    outstanding = np.sqrt(UNEXPLAINED * max(UNEXPLAINED, sizes.max()))
+    outstanding = outstanding_size(sizes)
     bad = np.flatnonzero(sizes > outstanding)
     hidden = np.maximum(network.states(answers.y)[0], 0)
     known = np.flatnonzero((hidden[bad] > 0).sum(axis=0) >= 2)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import linprog
 
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
-from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, scatter
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, scatter, steps_both_ways
 from reluctant.extraction.few_digits.incomplete_lines import Kink, LineReading, rank_one, read_incomplete_line
+from reluctant.extraction.method import StageFailed
 from reluctant.numerics import FloatArray
 
 SEGMENT_SAMPLES = 25
@@ -20,6 +22,7 @@ ROW_ERROR = 0.05  # within the basin of the fit
 KNOWN_ERROR = 3e-3  # of a row that other kinks are laid to: one known worse would swallow those of its neighbours
 HIT_TOLERANCE = 0.03  # of a segment: a kink is that close by chance
 HITS_A_MISS = 2.0
+LEAST_MARGIN = 1e-3  # of the middle of a box from its walls, and of values there from 0, in their sizes
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Orthant:
         self.asked, self.layer = asked, layer
         self.inverse = np.linalg.pinv(layer.w)
         k = len(layer.frame.basis)
-        self.sizes = np.linalg.norm(layer.w, axis=1) * np.sqrt(asked.view.dim / k)  # of z at typical inputs
+        self.sizes = np.linalg.norm(layer.w, axis=1) * asked.view.size / np.sqrt(k)  # of z at typical inputs
+        self.middle = np.zeros(len(layer.b)) if asked.view.is_space else self._middle_of_box()
         self.segments: list[Segment] = []
         self.rows: list[SecondRow] = []
         self.noise = self._measured_noise() if asked.grows else None
@@ -78,17 +82,41 @@ class Orthant:
 
     def _ends(self, number: int, axes: np.ndarray) -> tuple[FloatArray, FloatArray]:
         """From axis to axis, farther out the second time round, then anywhere."""
+        return self._inside(self._free_ends(number, axes))
+
+    def _free_ends(self, number: int, axes: np.ndarray) -> FloatArray:
         rng, h = self.asked.rng, self.width
         if number < 2 * h:
             low, high = ((0.3, 6.0), (0.05, 12.0))[number // h]
             ends = low * self.sizes * np.exp(0.4 * rng.standard_normal((2, h)))
             for end, axis in zip(ends, (axes[number % h], axes[(number + 1) % h]), strict=True):
                 end[axis] = high * self.sizes[axis]
-            return ends[0], ends[1]
+            return ends
         spread = rng.choice([0.5, 1.0, 1.8, 2.5])
         ends = self.sizes * np.exp(spread * rng.standard_normal((2, h)))
-        ends *= np.exp(rng.standard_normal((2, 1)) - spread**2 / 4)
-        return ends[0], ends[1]
+        return np.asarray(ends * np.exp(rng.standard_normal((2, 1)) - spread**2 / 4))
+
+    def _inside(self, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both ends, nearer to the middle of the orthant where the target may not be asked as far out."""
+        middle = self._points(self.middle)
+        room = self.asked.view.room(middle, self._points(ends) - middle)
+        start, stop = self.middle + np.minimum(1.0, room)[:, None] * (ends - self.middle)
+        return start, stop
+
+    def _middle_of_box(self) -> FloatArray:
+        """The values (h,) that are farthest from 0, in their sizes, and from the walls alike."""
+        moves, at_zero = self.inverse.T @ self.layer.frame.basis, self._points(np.zeros((1, self.width)))[0]
+        walls = np.concatenate([moves.T, -moves.T])
+        below = np.column_stack([-np.eye(self.width), self.sizes])
+        within = np.column_stack([walls, np.ones(len(walls))])
+        limits = np.concatenate([np.zeros(self.width), 1 - at_zero, 1 + at_zero])
+        goal = np.append(np.zeros(self.width), -1.0)
+        found = linprog(goal, np.concatenate([below, within]), limits, bounds=(None, None))
+        margin = float(found.x[-1]) if found.status == 0 else 0.0
+        if not margin > LEAST_MARGIN:
+            reason = "nowhere inside the box are all neurons of the first layer on"
+            raise StageFailed("second layer", reason, number=margin, limit=LEAST_MARGIN)
+        return np.asarray(found.x[:-1])
 
     def _measured_noise(self) -> FloatArray:
         """Noise (m,) of an answer where values have their sizes: it grows with the values, not with the input.
@@ -145,7 +173,9 @@ class Orthant:
         reach = lengths * np.linalg.norm(segment.stop - segment.start) / np.sqrt(self.width)
         steps = np.minimum(0.35 * reach[:, None], 0.45 * z)  # short of where a neuron of the first layer is off
         directions = self.inverse.T @ self.layer.frame.basis
-        slopes, sds = central_gradients(self._ask, self._points(z), directions, steps)
+        points = self._points(z)
+        steps = steps_both_ways(self.asked.view, points, directions, steps)
+        slopes, sds = central_gradients(self._ask, points, directions, steps)
         place, new = {run: i for i, run in enumerate(beside)}, False
         for kink in kinks:
             pair = [place[kink.left], place[kink.right]]

@@ -31,7 +31,7 @@ def extend_to_all(asked: Asked, fitted: FittedFrame) -> FittedFrame:
         return fitted.of_inputs()
     directions = frame.new_directions(d - k, asked.rng)
     with asked.view.oracle.stage("extension"):
-        short = _base_steps(asked, fitted)
+        short = _base_steps(asked, fitted).inside(asked, fitted, directions)
         columns, chi = np.zeros((d - k, len(network.b))), np.full(d - k, np.inf)
         for shorter in STEPS_SHORTER:  # some direction may have a large weight, and steps that cross creases
             for some in _blocks(np.flatnonzero(~(chi < DIRECTION_CHI))):
@@ -62,13 +62,19 @@ class _Steps:
         """Steps so many times as long."""
         return replace(self, far=shorter * self.far)
 
+    def inside(self, asked: Asked, fitted: FittedFrame, directions: FloatArray) -> _Steps:
+        """Steps that may be made in each of these directions."""
+        moves = zip(fitted.frame.points(self.y), np.sign(self.far), strict=True)
+        room = np.array([asked.view.room(point, sign * directions).min() for point, sign in moves])
+        return replace(self, far=np.clip(self.far, -room, room))
+
 
 def _base_steps(asked: Asked, fitted: FittedFrame) -> _Steps:
     """Steps from points of the frame that tell all weights: sensitive, and far from creases."""
     drawn, pool, explained = 6000, 3000, 6.0
     network, rng = fitted.network, asked.rng
     h, k, wanted = len(network.b), len(fitted.frame.basis), int(np.ceil(STEP_SHARE * len(network.b))) + STEP_SPARE
-    y = random_coordinates(asked, fitted.frame, drawn)
+    y = asked.view.roomy * random_coordinates(asked, fitted.frame, drawn)
     z, z2 = network.states(y)
     slopes, room = network.sensitivities(z, z2), _room(network, z, z2)
     rows = fitted.frame.points(y)

@@ -24,8 +24,8 @@ class Asked:
 
     def __init__(self, view: View, rng: np.random.Generator) -> None:
         self.view, self.rng = view, rng
-        self.unit = np.full(view.outputs, view.noise.near)
-        self.growth = min(view.noise.growth * view.size / view.noise.near, 1.0)
+        self.unit = np.full(view.outputs, view.usual_noise)
+        self.growth = min(view.noise.growth * view.size / view.usual_noise, 1.0)
         self.near = float(np.sqrt(max(1 - self.growth**2, 0.02)))
         self._rows: list[FloatArray] = []
         self._answers: list[FloatArray] = []
@@ -100,6 +100,12 @@ class Asked:
         factors = np.sqrt(np.maximum(kept.mean(axis=0), 1.0))
         self.unit = self.unit * factors
         return factors
+
+
+def steps_both_ways(view: View, points: FloatArray, directions: FloatArray, steps: FloatArray) -> FloatArray:
+    """Steps (n, k) to both sides of points (n, d) along directions (k, d), shorter where it may not be asked."""
+    room = np.stack([np.minimum(view.room(point, directions), view.room(point, -directions)) for point in points])
+    return np.minimum(steps, room)
 
 
 AskRows: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # rows to answers (n, m), noise (n,)

@@ -412,6 +412,12 @@ class Star:
     network: ReLUNetwork
 
     @property
+    def neurons_a_kink(self) -> float:
+        """Neurons of all lines together, for each kink of a line: one where every line meets every crease."""
+        kinks = float(np.mean([line.network.widths[1] for line in self.lines]))
+        return self.network.widths[1] / max(kinks, 1.0)
+
+    @property
     def points(self) -> Points:
         """All samples of the lines, in coordinates of the frame."""
         y = np.zeros((sum(len(line.data) for line in self.lines), len(self.lines)))
@@ -424,16 +430,10 @@ class Star:
 def read_star(view: BoxView, directions: int, rng: np.random.Generator) -> Star:
     """Scan so many lines through a point near the middle. Cost: 50 to 100 rows a neuron and line."""
     off_centre = 0.1  # of the box: neurons without a bias all meet in its middle
-    frame = Frame(off_centre * view.sample(rng, 1)[0], _long_directions(view.dim, directions, rng))
+    frame = Frame(off_centre * view.sample(rng, 1)[0], view.directions(rng, directions))
     lines = [read_stretch(view, frame.origin, u, view.reach(frame.origin, u), rng) for u in frame.basis]
     noise = float(np.mean([line.view.noise.near for line in lines]))
     return Star(view.with_noise(noise / view.noise.near), frame, lines, _joined_lines(lines, noise))
-
-
-def _long_directions(dim: int, count: int, rng: np.random.Generator) -> FloatArray:
-    """Orthonormal directions (count, d), nearly towards corners: there a box is longest."""
-    corners = rng.choice([-1.0, 1.0], (dim, count)) + 0.1 * rng.standard_normal((dim, count))
-    return np.asarray(np.linalg.qr(corners)[0].T)
 
 
 @dataclass(frozen=True)
@@ -501,10 +501,21 @@ def _unlike(bends: list[_LineBends], neuron: IntArray, found: _LineBends, k: int
     return max(float(np.linalg.norm(product - found.product[k]) / np.hypot(sd, found.sd[k])) for product, sd in others)
 
 
+MOST_NEURONS = 2.0  # for each kink of a line of a star: with one hidden layer up to 1.2, with two 3 to 5
+
+
 def grow_star(view: BoxView, directions: int, rng: np.random.Generator) -> tuple[View, KnownSubspace]:
     """Read a star of so many lines, then the network in its subspace. Cost: about 70 rows a neuron, 80 a line more."""
     star = read_star(view, directions, rng)
-    return star.view, _grown_star(star, rng)
+    try:
+        return star.view, _grown_star(star, rng)
+    except StageFailed as stuck:
+        if star.neurons_a_kink > MOST_NEURONS:
+            reason = "bends that lines do not share: one hidden layer is not enough"
+            raise StageFailed(
+                LAYERS, reason, number=star.neurons_a_kink, limit=MOST_NEURONS, shows=Shows.BENT_CREASES
+            ) from stuck
+        raise
 
 
 def _grown_star(star: Star, rng: np.random.Generator) -> KnownSubspace:

@@ -286,7 +286,6 @@ def _halved_gap(low: float, high: float, inside: FloatArray, least_gap: float) -
 
 
 PARALLEL_SAMPLES = 160
-FARTHEST_ANGLE = 1.5  # of samples, whose positions are even in angle
 
 
 def bent_share(view: View, origin: FloatArray, direction: FloatArray, across: FloatArray) -> float:
@@ -305,7 +304,7 @@ def bent_share(view: View, origin: FloatArray, direction: FloatArray, across: Fl
             rows, f = view.ask(start + t[:, None] * view.size * direction)
             return f, view.noise.at(np.linalg.norm(rows, axis=1))
 
-        places = np.tan(np.linspace(-FARTHEST_ANGLE, FARTHEST_ANGLE, PARALLEL_SAMPLES))
+        places = view.line_places(start, direction, PARALLEL_SAMPLES)
         readings.append(read_incomplete_line(ask, places, most=most))
     clear = [[kink for kink in reading.kinks if kink.sd < sharp * (1 + abs(kink.t))] for reading in readings]
     first, second, third = (np.array([kink.t for kink in kinks]) for kinks in clear)

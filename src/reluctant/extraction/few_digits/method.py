@@ -144,6 +144,8 @@ class FewDigits(Method):
             try:
                 return grow_star(view, min(lines_a_direction * self.directions, view.dim), rng)
             except StageFailed as stuck:
+                if stuck.shows is Shows.BENT_CREASES:
+                    raise
                 failure = stuck
         raise failure
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.few_digits.answer_store import Asked, central_gradients
+from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, steps_both_ways
 from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import BoolArray
@@ -91,14 +91,16 @@ class SmallFrame:
     far the frame passes the origin, in sizes of an input; biases of zero make all hyperplanes meet there.
     """
 
-    def __init__(self, asked: Asked, neurons: int = 0, off_centre: float = 0.3) -> None:
+    def __init__(self, asked: Asked, neurons: int = 0, off_centre: float | None = None) -> None:
         samples_a_neuron, most_a_neuron = 3, 24
         self.samples = max(LINE_SAMPLES, samples_a_neuron * neurons)
         self.most_samples = max(MOST_SAMPLES, most_a_neuron * neurons)
         rng, d = asked.rng, asked.view.dim
         k = min(SMALL_FRAME, d)
-        basis = np.linalg.qr(rng.standard_normal((d, k)))[0].T
-        self.asked, self.frame = asked, Frame(off_centre * rng.standard_normal(d) if d > k else np.zeros(d), basis)
+        basis = asked.view.directions(rng, k)
+        off_centre = asked.view.off_centre if off_centre is None else off_centre
+        origin = off_centre * asked.view.sample(rng, 1)[0] if d > k else np.zeros(d)
+        self.asked, self.frame = asked, Frame(origin, basis)
         self.lines: list[CrossedLine] = []
         self.kinks: list[NormalKink] = []
         self.kinks_read = 0
@@ -125,6 +127,13 @@ class SmallFrame:
                     break
         return found
 
+    def find_more(self, lines: int) -> list[Hyperplane]:
+        """The hyperplanes after so many lines more."""
+        with self.asked.view.oracle.stage("first layer"):
+            for _ in range(lines):
+                self.read_line()
+        return self.hyperplanes()
+
     @property
     def kinks_a_line(self) -> float:
         """Kinks that a line shows, in the mean."""
@@ -132,18 +141,14 @@ class SmallFrame:
 
     def read_line(self) -> None:
         """One more random line, with the normals of its kinks."""
-        rng, size = self.asked.rng, self.asked.view.size
-        k = len(self.frame.basis)
-        direction = rng.standard_normal(k)
-        direction /= np.linalg.norm(direction)
-        origin = 0.7 * size * rng.standard_normal(k) / np.sqrt(k)
-        origin -= (origin @ direction) * direction
-        angles = np.linspace(-1.5, 1.5, self.samples)
+        size = self.asked.view.size
+        origin, direction = self.asked.view.random_line(self.frame, self.asked.rng)
+        places = self.asked.view.line_places(self.frame.points(origin), direction @ self.frame.basis, self.samples)
 
         def ask(t: FloatArray) -> tuple[FloatArray, FloatArray]:
             return self.asked.ask(self.frame.points(origin + t[:, None] * size * direction))
 
-        line = CrossedLine(origin, direction, size, read_incomplete_line(ask, np.tan(angles), most=self.most_samples))
+        line = CrossedLine(origin, direction, size, read_incomplete_line(ask, places, most=self.most_samples))
         self.lines.append(line)
         self.kinks_read += len(line.reading.kinks)
         self.kinks += self._normals(line, len(self.lines) - 1)
@@ -154,7 +159,8 @@ class SmallFrame:
             return []
         beside, middles, lengths = reading.around(reading.kinks)
         points, steps = self.frame.points(line.at(middles)), GRADIENT_STEP * lengths * line.size
-        slopes, sds = central_gradients(self.asked.ask, points, self.frame.basis, steps[:, None])
+        steps = steps_both_ways(self.asked.view, points, self.frame.basis, steps[:, None])
+        slopes, sds = central_gradients(self.asked.ask, points, self.frame.basis, steps)
         place = {run: i for i, run in enumerate(beside)}
         for kink in reading.kinks:
             pair = [place[kink.left], place[kink.right]]

@@ -15,13 +15,14 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Frame
-from reluctant.geometry.lines import around_lines
+from reluctant.geometry.lines import BoolArray, around_lines
 from reluctant.interface.noise import rounding_noise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.verification.precision import CarriedPrecision, Precision, rounding_sizes
 
+FARTHEST_ANGLE = 1.5  # of samples of a line whose positions are even in angle
 FARTHEST_CREASE = 3e4  # in units of the size of an input: creases beyond are not looked for
 
 
@@ -37,6 +38,7 @@ class View:
     units: FloatArray
     noise: DistanceNoise
     rounded: bool = True  # rows to float32
+    centre: FloatArray | float = 0.0  # of the inputs
 
     @property
     def dim(self) -> int:
@@ -52,6 +54,16 @@ class View:
     def size(self) -> float:
         """Length of a typical input."""
         return float(np.sqrt(self.dim))
+
+    @property
+    def input_size(self) -> float:
+        """The same of the target's own inputs."""
+        return self.scale * self.size
+
+    @property
+    def usual_noise(self) -> float:
+        """Noise of an answer at typical inputs."""
+        return self.noise.near
 
     @property
     def in_single(self) -> bool:
@@ -83,6 +95,49 @@ class View:
         """Inputs (n, d) as they are in use."""
         return rng.standard_normal((n, self.dim))
 
+    def scaled(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
+        """Inputs (n, d) times these scales (n,), as far as the target may be asked."""
+        return scales[:, None] * rows
+
+    def directions(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Random orthonormal directions (count, d)."""
+        return np.asarray(np.linalg.qr(rng.standard_normal((self.dim, count)))[0].T)
+
+    def random_line(self, frame: Frame, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """A point (k,) and a direction (k,) of a frame: a line somewhat nearer to its origin than typical inputs."""
+        k = len(frame.basis)
+        direction = rng.standard_normal(k)
+        direction /= np.linalg.norm(direction)
+        origin = 0.7 * self.size * rng.standard_normal(k) / np.sqrt(k)
+        return origin - (origin @ direction) * direction, direction
+
+    def line_places(self, point: FloatArray, direction: FloatArray, count: int) -> FloatArray:
+        """Where to look on a line through a point, in sizes of an input: even in angle, far out on both sides."""
+        return np.tan(np.linspace(-FARTHEST_ANGLE, FARTHEST_ANGLE, count))
+
+    def room(self, points: FloatArray, moves: FloatArray) -> FloatArray:
+        """How often (n,) each move (n, d) may be made from its point."""
+        return np.full(np.broadcast_shapes(points.shape, moves.shape)[:-1], np.inf)
+
+    @property
+    def is_space(self) -> bool:
+        """True if the target may be asked everywhere."""
+        return self.oracle.facts.domain.is_space
+
+    @property
+    def off_centre(self) -> float:
+        """How far from the middle a frame of few dimensions should pass, in sizes of an input."""
+        return 0.3
+
+    @property
+    def roomy(self) -> float:
+        """Part of the way out to which inputs have room on all sides."""
+        return 1.0
+
+    def inside(self, frame: Frame, y: FloatArray) -> BoolArray:
+        """Which points (n,) of a frame may be asked."""
+        return np.ones(len(y), dtype=bool)
+
     def noise_at_use(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
         """Noise (n,) of answers at such inputs, times these scales (n,)."""
         usual, there = (self.noise.at(self.size * times) for times in (np.ones(1), np.maximum(scales, 1.0)))
@@ -98,10 +153,11 @@ class View:
 
     def lifted(self, network: ReLUNetwork) -> ReLUNetwork:
         """A network of the view as one of the target."""
-        (w, a), (b, c), skip = network.weights, network.biases, network.skip
+        (*inner, a), (*biases, c), skip = network.weights, network.biases, network.skip
         units = self.units[:, None]
         skip = None if skip is None else units * skip
-        return ReLUNetwork([w, units * a], [self.scale * b, self.scale * self.units * c], skip)
+        biases = [*(self.scale * b for b in biases), self.scale * self.units * c]
+        return ReLUNetwork([*inner, units * a], biases, skip)
 
 
 NOISE_LINES, NOISE_POINTS = 24, 8
@@ -176,7 +232,6 @@ class BoxView(View):
     centre, half: (d,). Noise grows with the distance from the middle.
     """
 
-    centre: FloatArray | float = 0.0
     half: FloatArray | float = 1.0
 
     @property
@@ -208,6 +263,56 @@ class BoxView(View):
         moves = steps[:, None] * directions[:, None, :]  # (D, n, d)
         return np.asarray(steps * np.minimum(1.0, LONGEST_STEP * CUBE.room(points, moves)))
 
+    def scaled(self, rows: FloatArray, scales: FloatArray) -> FloatArray:
+        """Inputs (n, d) times these scales (n,), and no farther out."""
+        return np.minimum(scales, 1.0)[:, None] * rows
+
+    def directions(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Orthonormal directions (count, d), nearly towards corners: there a box is longest."""
+        corners = rng.choice([-1.0, 1.0], (self.dim, count)) + 0.1 * rng.standard_normal((self.dim, count))
+        return np.asarray(np.linalg.qr(corners)[0].T)
+
+    def random_line(self, frame: Frame, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """A point (k,) and a direction (k,) of a frame: a line past its middle, which meets the most creases."""
+        off_centre, k = 0.2, len(frame.basis)
+        direction = rng.standard_normal(k)
+        direction /= np.linalg.norm(direction)
+        origin = off_centre * self.size * rng.standard_normal(k) / np.sqrt(k)
+        return origin - (origin @ direction) * direction, direction
+
+    def line_places(self, point: FloatArray, direction: FloatArray, count: int) -> FloatArray:
+        """Where to look on a line through a point, in sizes of an input: from wall to wall."""
+        back, ahead = self.room(point, np.stack([-direction, direction]))
+        return np.linspace(-back, ahead, count) / self.size
+
+    def room(self, points: FloatArray, moves: FloatArray) -> FloatArray:
+        """How often (n,) each move (n, d) may be made from its point, before it comes to a wall."""
+        return LONGEST_STEP * CUBE.room(points, moves)
+
+    @property
+    def off_centre(self) -> float:
+        """Close: farther off lines are shorter, and meet fewer creases."""
+        return 0.1
+
+    @property
+    def roomy(self) -> float:
+        """Half way to the walls."""
+        return 0.5
+
+    def inside(self, frame: Frame, y: FloatArray) -> BoolArray:
+        """Which points (n,) of a frame lie in the cube."""
+        return CUBE.inside(frame.points(y))
+
+    @property
+    def input_size(self) -> float:
+        """The same of the target's own inputs, from the middle."""
+        return float(np.median(self.half)) * self.size
+
+    @property
+    def usual_noise(self) -> float:
+        """Noise of an answer at typical inputs."""
+        return float(self.noise.at(np.array([self.size]))[0])
+
     @property
     def in_single(self) -> bool:
         """Coordinates of the cube are not, in general."""
@@ -230,13 +335,13 @@ class BoxView(View):
 
     def lifted(self, network: ReLUNetwork) -> ReLUNetwork:
         """A network of the cube as one of the target's own inputs."""
-        (w, a), (b, c), skip = network.weights, network.biases, network.skip
+        (w, *inner, a), (b, *biases, c), skip = network.weights, network.biases, network.skip
         units, w = self.units[:, None], w / self.half
         b, c = b - w @ self._centres, self.units * c
         if skip is None:
-            return ReLUNetwork([w, units * a], [b, c])
+            return ReLUNetwork([w, *inner, units * a], [b, *biases, c])
         skip = units * skip / self.half
-        return ReLUNetwork([w, units * a], [b, c - skip @ self._centres], skip)
+        return ReLUNetwork([w, *inner, units * a], [b, *biases, c - skip @ self._centres], skip)
 
     @property
     def _centres(self) -> FloatArray:
