@@ -145,17 +145,21 @@ def hold_against(
         reason = "fewer neurons than straight creases on a line"
         raise StageFailed("creases", reason, number=network.widths[1], limit=seen.straight, partial=network)
     found = check_candidate(oracle, network, candidate, noise, rows(), rng, counterexamples)
-    last, against = found, found.counterexamples
+    last, against = found, list[HeldOutRows]()
     for _ in range(RARE_NEURONS):
-        wider = None if against is None else with_rare_neuron(oracle, last.network, against.rows, noise, rng)
-        if wider is None or against is None:
+        if last.counterexamples is None:
             break
-        counterexamples = [*counterexamples, against]
+        against.append(last.counterexamples)
+        places = np.concatenate([each.rows for each in against])
+        wider = with_rare_neuron(oracle, network, places, noise, rng)  # again where the last one was not all of it
+        if wider is None and last is not found:
+            wider = with_rare_neuron(oracle, last.network, against[-1].rows, noise, rng)
+        if wider is None:
+            break
         again = replace(candidate, network=wider, held_out=None)
-        last = check_candidate(oracle, wider, again, noise, rows(), rng, counterexamples)
+        last = check_candidate(oracle, wider, again, noise, rows(), rng, [*counterexamples, *against])
         if last.doubt is None:
             return last
-        against = last.counterexamples
     if not found.is_close or not oracle.facts.domain.is_space:
         return found
     wider = with_weak_neuron(oracle, network, by_distance, rng)

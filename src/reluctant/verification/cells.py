@@ -116,7 +116,7 @@ def covering_points(
     with weights of all kinds, also mostly negative ones, which hardly any input switches on. Points far out are among
     those that are chosen from.
     """
-    if network.depth < 2 or not network.is_chain:
+    if network.depth < 2:
         return np.empty((0, network.dim))
     pool = diverse_points(network, rng)
     features = [pool, *(np.maximum(values, 0) for values in network.preactivations(pool)[: network.depth - 1])]

@@ -118,3 +118,13 @@ def test_a_neuron_that_was_found_twice_is_one():
     search.neurons.append(Neuron(other, solve_crease(known, other)))
     search.sharpen()
     assert len(search.neurons) == 2
+
+
+def test_gradients_for_first_weights_suffice_where_layers_above_are_mostly_off() -> None:
+    """A gradient has no more directions than units of the last layer that are on, however many outputs there are."""
+    network = planted((40, 12, 10, 8), 1)
+    values = network.preactivations(np.random.default_rng(1).standard_normal((4000, 40)))[1]
+    rare = [network.biases[0], network.biases[1] - np.quantile(values, 0.99, axis=0), network.biases[2]]
+    rarely_on = ReLUNetwork(network.weights, rare)
+    _, combinations, _ = spanning_points(rarely_on, np.random.default_rng(0))
+    assert np.linalg.matrix_rank(combinations.reshape(-1, 12)) == 12

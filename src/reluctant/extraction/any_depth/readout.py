@@ -377,7 +377,7 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
     roomy_pool = 2000  # random points, to choose some far from every crease
     roomy_share = 0.2  # share of them that stays in the choice
     of_each = 8  # roomiest points at which a neuron is on, besides
-    points_share, least_share = 1.25, 0.5  # points for every neuron at most: of one output, and of many
+    points_share = 1.25  # points for every neuron at most: many outputs need fewer, unless layers above are mostly off
     well_told = 0.03  # smallest part of a neuron in the gradients, relative
     points = rng.standard_normal((roomy_pool, network.dim))
     room = _room_of_coordinates(network, points)
@@ -390,7 +390,7 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
     size = np.sqrt((combinations**2).sum(axis=(0, 1)))
     rest = combinations / np.where(size > 0, size, 1.0)
     scaled, chosen = rest, list[int]()
-    for _ in range(int(h * max(points_share / network.outputs, least_share)) + 1):
+    for _ in range(int(points_share * h) + 1):
         chosen.append(int(np.argmax(np.linalg.norm(rest, axis=(1, 2)) * ~np.isin(np.arange(len(rest)), chosen))))
         _, sizes, told = np.linalg.svd(scaled[chosen].reshape(-1, h), full_matrices=False)
         known = told[sizes > well_told * sizes[0]]
