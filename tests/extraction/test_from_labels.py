@@ -112,21 +112,34 @@ def test_a_curved_boundary_is_an_outcome(value):
     assert result.queries < 20_000
 
 
-def test_labels_of_float32_give_its_own_resolution():
-    true = balanced(12, 4, seed=3)
+def float32_labels(true: ReLUNetwork):
+    """The sign of a network whose numbers are all in float32."""
     weights, biases = ([part.astype(np.float32) for part in parts] for parts in (true.weights, true.biases))
 
-    def label(x):
+    def label(x: np.ndarray) -> np.ndarray:
         hidden = np.maximum(x.astype(np.float32) @ weights[0].T + biases[0], 0)
         return (hidden @ weights[1].T + biases[1])[:, 0] > 0
 
-    result = rl.extract(label, rl.FromLabels(), dim=12, rng=0)
+    return label
+
+
+def test_labels_of_float32_give_its_own_resolution():
+    true = balanced(12, 4, seed=3)
+    result = rl.extract(float32_labels(true), rl.FromLabels(), dim=12, rng=0)
     assert result.ok
     assert result.network.widths == (12, 4, 1)
     assert 1e-8 < result.evidence["boundary error"] < 3e-6  # its own resolution
     assert np.median(direction_errors(result.network, true)) < 3e-6
     x = np.random.default_rng(1).standard_normal((5000, 12))
     assert np.array_equal(result.network(x)[:, 0] > 0, true(x)[:, 0] > 0)
+
+
+def test_another_flat_shows_a_network_in_float32_that_two_do_not():
+    true = balanced(16, 8, seed=1)
+    result = rl.extract(float32_labels(true), rl.FromLabels(), dim=16, rng=0)
+    assert result.ok
+    assert result.network.widths == (16, 8, 1)
+    assert result.evidence["boundary error"] < 3e-6
 
 
 @pytest.mark.parametrize("levels", [4, 64, 1024])

@@ -45,7 +45,10 @@ from reluctant.verification.label_check import LabelVerification, check_labels
 TWO = 2  # labels
 TOPS = 20  # networks above a first layer that are looked for, each in another flat
 DEEP_CHECK = (800, 4096)  # boundary points, inputs: a neuron of a deeper layer bends a small share of the boundary
+DEEP_CONFIRMED = (8000, 16384)  # the same once more, of a network that passed
+NOISY_POINTS = 8  # times as many boundary points: with few digits each point is near the limit
 FLATS = 2  # in which one hidden layer is looked for
+NOISY_FLATS = 3  # of two labels with few digits: a facet that is small beside its flicker spoils a flat
 FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
@@ -87,7 +90,7 @@ class FromLabels(Method):
         inputs: Draw | None = None,
     ) -> Candidate:  # fmt: skip
         """The network of a target that answers labels alone; `inputs` draws typical rows that are not Gaussian."""
-        seen, failed = look(labels, self.classes, rng), 0
+        seen, failed, noisy = look(labels, self.classes, rng), 0, 0
         while True:
             space = replace(seen.space(labels, max(2.0**-self.bits, seen.resolution), rng), inputs=inputs)
             deeper = self.hidden_layers > 1 and seen.may_be_deeper(labels)
@@ -103,6 +106,9 @@ class FromLabels(Method):
                     seen = self.flickering(labels, seen, failure, rng)
                     continue
                 except StageFailed:
+                    noisy += seen.resolution > COARSE and len(seen.names) == TWO
+                    if failure.outcome is None and 0 < noisy < NOISY_FLATS:
+                        continue
                     if failure.outcome is not None or not deeper:
                         raise
             failed += 1
@@ -117,6 +123,7 @@ class FromLabels(Method):
         points: int = 32, inputs: int = 256,
     ) -> Candidate:  # fmt: skip
         """The network with its verification by labels, at so many boundary points and inputs of each of two scales."""
+        points *= NOISY_POINTS if seen.resolution > COARSE else 1
         check = check_labels(
             labels, network, lambda n: seen.draw(n, rng), seen.size, seen.class_of,
             tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
@@ -140,6 +147,8 @@ class FromLabels(Method):
             try:
                 top = above.search(peeled, noise, rng, lambda part: None, hidden_inputs(layer, seen, rng))
                 found = self.checked(labels, compose(layer, top.network), seen, rng, *DEEP_CHECK)
+                if found.verification is not None and found.verification.ok:  # many fail: the dear check comes last
+                    found = self.checked(labels, found.network, seen, rng, *DEEP_CONFIRMED)
                 check = found.verification
                 if not isinstance(check, LabelVerification) or check.ok:
                     return found
