@@ -139,7 +139,7 @@ def test_help_of_every_command(name, flag, command):
 def test_help_explains_the_target(name, command):
     said = " ".join(command(name, "--help").out.split())
     assert f"Example: reluctant {name} model.onnx" in said
-    assert "A .onnx or .npz file, module:attribute of an importable callable or model, or the address" in said
+    assert "A .onnx, .npz, .joblib or .pt file, module:attribute of an importable callable or model" in said
 
 
 def test_the_version(command):
