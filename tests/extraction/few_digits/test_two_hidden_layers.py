@@ -226,6 +226,20 @@ def test_second_moments_show_a_weak_neuron(layer: int) -> None:
     assert neuron_from_moments(true, answers) is None
 
 
+def test_second_moments_ask_no_weight_of_neurons_that_are_never_on_beside() -> None:
+    rng, noise = np.random.default_rng(4), 1e-6
+    true, dead = planted_parts((6, 5, 12, 1), 4), [0, 2, 4]
+    true.v[:, 1] *= 0.01
+    true.c[dead] = -1e9
+    known = TwoLayers(np.delete(true.w, 1, axis=0), np.delete(true.b, 1), np.delete(true.v, 1, axis=1), *true.parts[3:])
+    y = rng.standard_normal((1500, 6))
+    answers = Weighed(y, true(y) + noise * rng.standard_normal((1500, 1)), np.full((1500, 1), noise))
+    found = neuron_from_moments(known, answers)
+    assert found is not None
+    assert found.w.shape == (5, 6)
+    assert np.abs(found.v[dead, -1]).max() < 1
+
+
 def test_answers_of_very_different_weight_are_fitted_in_a_few_steps() -> None:
     """Far points tell much more of some weights than others do: equations of a few rows would miss them."""
     rng, noise = np.random.default_rng(11), 1e-6

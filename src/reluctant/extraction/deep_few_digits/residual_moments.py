@@ -100,7 +100,8 @@ def _with_first(network: TwoLayers, hinge: _Hinge, answers: Weighed, left: Float
         feature = np.maximum(answers.y @ w + b, 0)
         slopes = (network.a[None] / answers.sd[:, :, None]) * (on * feature[:, None])[:, None, :]  # (n, m, g)
         matrix = slopes.reshape(-1, slopes.shape[2])
-        scale = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
+        scale = np.linalg.norm(matrix, axis=0)
+        scale = np.where(scale > 0, scale, 1.0)  # 0: never on together, and no weight is asked for
         column = np.linalg.lstsq(matrix / scale, left.ravel(), rcond=1e-6)[0] / scale
         rest = float(((matrix @ column - left.ravel()) ** 2).sum())
         if rest < least:
