@@ -78,6 +78,10 @@ def within(x):
 
 def one_hot(x):
     return np.eye(3)[values(x).argmax(axis=1)]
+
+
+def signs(x):
+    return (values(x) > 0).astype(float)
 """
 
 
@@ -153,7 +157,8 @@ def test_what_the_link_said_of_labels_is_not_lost():
 
 
 @pytest.mark.parametrize(
-    ("target", "said"), [("softmax", "give --link softmax"), ("one_hot", "The target answers labels")]
+    ("target", "said"),
+    [("softmax", "give --link softmax"), ("one_hot", "The target answers labels"), ("signs", "extract --labels")],
 )
 def test_values_beside_other_answers_are_told_apart(target, said, served, files, command):
     ended = command("verify", f"{served}:{target}", files / "identity.npz", "--dim", 4)

@@ -19,6 +19,7 @@ from reluctant.cli.files import (
 )
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
+from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
@@ -51,9 +52,9 @@ def extract(
     digits. It finds the number of layers itself. A large network with one hidden layer costs about one answer per
     parameter, verification included; a query brings one answer for each output. A small network costs a few times as
     many. Two hidden layers cost 1.3 queries per parameter with many inputs, 15 and more with few. With --domain it asks
-    nothing outside, and recovers one hidden layer only. From labels alone it recovers one hidden layer, and from two
-    labels at times two, for 50 labels a parameter or more. Exit status 1 if the network was not recovered: the outcome
-    is printed, and a partial network is written as NAME.partial.onnx.
+    nothing outside, and recovers one hidden layer, or two from float32 answers. From labels alone it recovers one
+    hidden layer, and from two labels at times two, for 50 labels a parameter or more. Exit status 1 if the network was
+    not recovered: the outcome is printed, and a partial network is written as NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
 
@@ -218,6 +219,11 @@ def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -
         return ""
     if is_one_hot(answers):
         return "The target answers labels, which the values of a network cannot be held against."
+    if are_whole_numbers(answers):
+        return (
+            "The target answers whole numbers. If they are labels, values cannot be compared with them: "
+            "extract --labels verifies its copy by labels."
+        )
     if answer_kind(answers) is Kind.PROBABILITIES:
         return "The target answers probabilities, and the network was written without a link: give --link softmax."
     if in_unit(answers):
