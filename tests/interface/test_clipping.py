@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reluctant import DepthTwo, Outcome, check_health, extract, learn, open_oracle
-from reluctant.interface.reach import clipped_range
+from reluctant.interface.reach import _Probes, clipped_range
 from reluctant.testing import planted
 
 DIM = 6
@@ -57,6 +57,14 @@ UNCLIPPED = {
 @pytest.mark.parametrize("name", UNCLIPPED)
 def test_no_range_is_made_up(name):
     assert found_range(UNCLIPPED[name]) is None
+
+
+def test_certain_answers_are_infinite_behind_a_link_and_equal():
+    oracle = open_oracle(CLIPPED["images"][0], dim=DIM)
+    probes = _Probes(oracle, np.zeros((2, DIM)), np.ones((2, DIM), dtype=bool), noise=1e-9)
+    answers, far = np.full((2, 3, 1), np.inf), np.full((2, 1), np.inf)
+    answers[0, 1] = 1.0
+    assert probes._last_other(answers, far).tolist() == [1, -1]
 
 
 def bounded(dim, seed):

@@ -282,7 +282,8 @@ class _Probes:
 
     def _last_other(self, answers: FloatArray, far: FloatArray) -> np.ndarray:
         """Index (n,) of the last of the answers (n, k, outputs) that is not the one far out; -1 if all are."""
-        other = np.abs(answers - far[:, None]).max(axis=2) > self.noise
+        with np.errstate(invalid="ignore"):  # certain answers are infinite behind a link: equal ones are no other
+            other = np.abs(answers - far[:, None]).max(axis=2) > self.noise
         count = other.shape[1]
         return np.where(other.any(axis=1), count - 1 - np.argmax(other[:, ::-1], axis=1), -1)
 
