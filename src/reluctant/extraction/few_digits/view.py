@@ -104,12 +104,17 @@ class View:
         return np.asarray(np.linalg.qr(rng.standard_normal((self.dim, count)))[0].T)
 
     def random_line(self, frame: Frame, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """A point (k,) and a direction (k,) of a frame: a line somewhat nearer to its origin than typical inputs."""
+        """A point (k,) and a direction (k,) of a frame."""
         k = len(frame.basis)
         direction = rng.standard_normal(k)
         direction /= np.linalg.norm(direction)
-        origin = 0.7 * self.size * rng.standard_normal(k) / np.sqrt(k)
+        origin = self.off_line * self.size * rng.standard_normal(k) / np.sqrt(k)
         return origin - (origin @ direction) * direction, direction
+
+    @property
+    def off_line(self) -> float:
+        """How far a random line passes the origin, in sizes: somewhat nearer than typical inputs."""
+        return 0.7
 
     def line_places(self, point: FloatArray, direction: FloatArray, count: int) -> FloatArray:
         """Where to look on a line through a point, in sizes of an input: even in angle, far out on both sides."""
@@ -272,13 +277,10 @@ class BoxView(View):
         corners = rng.choice([-1.0, 1.0], (self.dim, count)) + 0.1 * rng.standard_normal((self.dim, count))
         return np.asarray(np.linalg.qr(corners)[0].T)
 
-    def random_line(self, frame: Frame, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """A point (k,) and a direction (k,) of a frame: a line past its middle, which meets the most creases."""
-        off_centre, k = 0.2, len(frame.basis)
-        direction = rng.standard_normal(k)
-        direction /= np.linalg.norm(direction)
-        origin = off_centre * self.size * rng.standard_normal(k) / np.sqrt(k)
-        return origin - (origin @ direction) * direction, direction
+    @property
+    def off_line(self) -> float:
+        """Close: a line past the middle meets the most creases."""
+        return 0.2
 
     def line_places(self, point: FloatArray, direction: FloatArray, count: int) -> FloatArray:
         """Where to look on a line through a point, in sizes of an input: from wall to wall."""

@@ -27,7 +27,7 @@ from reluctant.verification.label_check import RULE_OF_THREE
 FEW_CUT = 0.4  # of a crease's bends: facets that it may cut
 STRAIGHT = 1e-3  # of a typical input: points farther from a crease lie on one side of it
 ALL_STRAIGHT = 0.95  # of the bends on straight creases: the target has one hidden layer
-MOST_CROOKED = 0.1  # of all bends off straight creases, as the bends seen leave open with 95 % confidence
+MOST_CROOKED = 0.1  # of all bends off straight creases; three more than were seen may be
 FEWEST = 3  # bends of a crease that runs straight across others
 LAYER_FLAT = 6  # dimensions
 WORST_CONDITION = 1e6  # of the weights: beyond, one of them is a sum of others
