@@ -109,7 +109,7 @@ def test_noise_is_no_larger_than_the_span_was_followed():
     """A neuron of bias -20 sleeps within reach=3 and wakes up at ten times the norm."""
     network, x = with_sleeper(-20.0), np.random.default_rng(0).standard_normal((200, 20))
     oracle = rl.open_oracle(network)
-    near = rl.recover_span(oracle, rng=0)
+    near = rl.recover_span(oracle, rng=0, reach=3.0)
     assert (near.ok, near.rank) == (True, 4)
     assert near.followed == pytest.approx(3 * np.sqrt(20))
     with pytest.raises(InvalidInput, match="followed no farther"):
@@ -119,6 +119,12 @@ def test_noise_is_no_larger_than_the_span_was_followed():
     far = rl.recover_span(oracle, rng=0, reach=30.0)
     assert far.rank == 5
     assert rl.check_obfuscation(oracle, far, x, 10.0).largest_change < 1e-9
+
+
+def test_noise_of_ten_times_the_norm_needs_no_setting():
+    network, x = planted((20, 5, 1), 4), np.random.default_rng(0).standard_normal((200, 20))
+    span = rl.recover_span(network, rng=0)
+    assert rl.check_obfuscation(network, span, x, 10.0).largest_change < 1e-9
 
 
 def test_noise_does_not_leave_the_domain_silently():

@@ -52,7 +52,7 @@ def test_outputs_bring_several_directions_at_once(seed):
     span = rl.recover_span(rl.open_oracle(network), rng=seed)
     assert span.rank == 30
     assert span.subspace.distance(true_span(network)) < 1e-11
-    assert span.queries <= 1.0 * 30 * 100  # one output: 2.1
+    assert span.queries <= 1.1 * 30 * 100  # one output: 2.1
 
 
 def test_the_paper_thin_network(seed):

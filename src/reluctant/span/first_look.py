@@ -25,6 +25,8 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
 from reluctant.oracles.base import check_rows
 
+REACH = 15.0  # of long steps, in typical inputs: noise of ten times the norm of a row stays within it
+LABEL_REACH = 3.0  # the same from labels: farther out a crossing is placed too roughly to be called unmoved
 TO_CORNERS = 0.4  # both parameters of a beta distribution: most of its mass lies beside the bounds
 
 
@@ -156,7 +158,7 @@ class Ground:
     noise: DistanceNoise
     scale: float = 1.0  # of a typical input, one coordinate
     drawn: float = 1.0  # scale that inputs are drawn with
-    reach: float = 3.0  # of long steps, in typical inputs
+    reach: float = REACH  # of long steps, in typical inputs
 
     @property
     def dim(self) -> int:

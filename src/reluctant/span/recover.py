@@ -35,7 +35,16 @@ from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Ended, Outcome, Run, split_reason
 from reluctant.span.directions import search_directions
-from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_ANGLE, UNCLEAR_MARGIN, FirstLook, Inputs, first_look
+from reluctant.span.first_look import (
+    LABEL_REACH,
+    REACH,
+    RULE_OF_THREE,
+    UNCLEAR_ANGLE,
+    UNCLEAR_MARGIN,
+    FirstLook,
+    Inputs,
+    first_look,
+)
 from reluctant.span.gradient_span import from_gradients
 from reluctant.span.label_span import from_labels
 from reluctant.span.long_steps import (
@@ -325,7 +334,7 @@ def recover_span(
     rng: Rng = 0,
     fine: bool = True,
     threshold: float | None = None,
-    reach: float = 3.0,
+    reach: float | None = None,
     inputs: ArrayLike | None = None,
     seconds: float | None = None,
     **opening: Unpack[OpeningKeywords],
@@ -340,7 +349,8 @@ def recover_span(
         rng: seed of all random choices.
         fine: spend about as many rows again on the last digits; nothing changes for labels, where digits cost little.
         threshold: for labels of one output; 0.5 if not given.
-        reach: how far the directions left out are followed to see that nothing changes, in typical inputs.
+        reach: how far the directions left out are followed to see that nothing changes, in typical inputs; 15 if not
+            given, and 3 from labels.
         inputs: rows (n, d) of the kind that the target is for: half of the queries are drawn around them. Without them
             random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
         seconds: processor time; the directions found until then are kept. No limit without it.
@@ -350,6 +360,7 @@ def recover_span(
     and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels. With gradients about
     k + 50 rows.
     """
+    reach = (LABEL_REACH if labels else REACH) if reach is None else reach
     with opened_target(oracle, opening, seconds) as opened:
         enough = inputs is not None and len(np.atleast_2d(np.asarray(inputs))) >= FEWEST_SAMPLES
         rows = checked_samples(inputs, opened.dim, opened.facts.domain) if enough else None

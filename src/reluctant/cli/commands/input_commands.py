@@ -63,8 +63,9 @@ def span(
         bool, typer.Option("--fine/--coarse", help="From values: spend as many queries again on the last digits.")
     ] = True,
     reach: Annotated[
-        float, typer.Option(help="How far directions left out are followed to see that nothing changes, in inputs.")
-    ] = 3.0,
+        float | None,
+        typer.Option(help="How far directions left out are followed, in typical inputs; 15, or 3 from labels."),
+    ] = None,
     seconds: Seconds = None,
 ) -> int:
     """Find every direction of its input that a target looks at.
