@@ -25,11 +25,10 @@ from reluctant.estimation.cost import OPERATIONS_A_WEIGHT  # noqa: E402
 from reluctant.estimation.formulas import DECIMALS, FEWEST_LAYERS, FLOAT32, NOISE  # noqa: E402
 from reluctant.extraction.candidate_check import (  # noqa: E402
     POINTS_FOR_DEEP,
-    points_at_use,
-    points_on_lines,
     points_on_rays,
+    shallow_counts,
 )
-from reluctant.verification.agreement import LINE_POINTS  # noqa: E402
+from reluctant.verification.points import LINE_POINTS  # noqa: E402
 
 MEASURED = ROOT / "src" / "reluctant" / "estimation" / "measured.json"
 EXACT = (
@@ -86,7 +85,8 @@ def verification_since(widths: list[int], queries: float) -> int:
     """Rows that verification asks now and did not before: at scales 1 and 3, and on lines."""
     if len(widths) > 3:
         return POINTS_FOR_DEEP + sum(widths[1:-1]) + LINE_POINTS
-    return points_at_use(int(queries)) + points_on_lines(int(queries))
+    counts = shallow_counts(int(queries))
+    return counts.at_use + counts.on_lines
 
 
 def answers(name: str) -> str | None:

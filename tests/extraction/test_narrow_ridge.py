@@ -12,7 +12,8 @@ from reluctant.oracles.open import as_opened
 from reluctant.testing import planted
 from reluctant.testing.families import narrow_ridge
 from reluctant.verification.agreement import HeldOutRows, examine
-from reluctant.verification.points import line_points, rare_points
+from reluctant.verification.comparison import AcceptedError
+from reluctant.verification.points import PointCounts, line_points, rare_points
 
 DIM, WIDE = 12, 0.01
 
@@ -78,7 +79,8 @@ def test_rows_that_spoke_against_an_earlier_network_speak_against_the_next() -> 
     normals, offsets = true.hyperplanes()
     there = -offsets[-2] * normals[-2:-1]
     oracle, rng = as_opened(rl.open_oracle(true)), np.random.default_rng(2)
-    found = examine(oracle, lacking, rng, tol=1e-8, points=2, counterexamples=[HeldOutRows(there, true(there))])
+    against = [HeldOutRows(there, true(there))]
+    found = examine(oracle, lacking, rng, PointCounts(points=2), AcceptedError(tol=1e-8), counterexamples=against)
     assert not found.ok
     assert found.counterexamples is not None
     np.testing.assert_array_equal(found.counterexamples.rows[0], there[0])

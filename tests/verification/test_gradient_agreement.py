@@ -12,13 +12,8 @@ from reluctant.oracles import Rows
 from reluctant.testing import planted
 from reluctant.verification.agreement import examine, examine_by_gradients
 from reluctant.verification.cells import covering_points, outermost_points, sparse_points
-from reluctant.verification.points import whole_line_points
-
-
-def compared(target, network, **settings):
-    with open_oracle(target, gradients=True) as oracle:
-        generator = np.random.default_rng(0)
-        return examine(oracle, network, generator, tol=1e-8, points=20, per_neuron=1, gradients=True, **settings)
+from reluctant.verification.comparison import AcceptedError
+from reluctant.verification.points import PointCounts, whole_line_points
 
 
 def without_neuron(network, layer, neuron):
@@ -42,7 +37,9 @@ def with_rare_neuron():
 
 def test_the_network_itself_agrees_in_its_gradients():
     network = planted((20, 10, 5, 2), 0)
-    found = compared(network, network, on_lines=16, sparse=16)
+    counts = PointCounts(points=20, per_neuron=1, on_lines=16)
+    with open_oracle(network, gradients=True) as oracle:
+        found = examine(oracle, network, np.random.default_rng(0), counts, AcceptedError(tol=1e-8), gradients=True)
     assert found.ok
     assert found.slope_error == 0 == found.to_dict()["slope_error"]
     assert "on creases" not in {group.name for group in found.groups}
@@ -51,14 +48,16 @@ def test_the_network_itself_agrees_in_its_gradients():
 def test_points_where_some_units_are_on_show_a_unit_that_random_inputs_hide():
     network = with_rare_neuron()
     missing = without_neuron(network, 1, 0)
-    assert not compared(network, missing, on_lines=0, sparse=32).ok
+    rows = sparse_points(missing, 32, np.random.default_rng(0))
+    assert np.abs(network.gradients(rows) - missing.gradients(rows)).max() > 1e-3
 
 
 def test_gradients_of_another_function_are_an_error_of_the_network():
     network = planted((10, 6, 4, 1), 2)
     other = planted((10, 6, 4, 1), 3)
     with open_oracle(network, gradients=other.gradients, dim=10) as oracle:
-        found = examine(oracle, network, np.random.default_rng(0), tol=1e-8, points=4, gradients=True)
+        counts, accepted = PointCounts(points=4), AcceptedError(tol=1e-8)
+        found = examine(oracle, network, np.random.default_rng(0), counts, accepted, gradients=True)
     assert not found.ok
     assert found.max_error == 0
     assert found.slope_error > 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from reluctant import ReLUNetwork, extract, open_oracle, verify
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
 from reluctant.verification.agreement import GroupError, Verification
-from reluctant.verification.comparison import MOST_TOLERANCE
+from reluctant.verification.comparison import MOST_TOLERANCE, AcceptedError
+from reluctant.verification.points import PointCounts
 
 
 @pytest.mark.parametrize("sd", [0.01, 0.1, 3.0])
@@ -30,8 +32,9 @@ def test_answers_beside_a_crease_may_be_handed_in():
     true = planted((6, 4, 1), 0)
     rows = np.random.default_rng(0).standard_normal((5, 6))
     oracle = as_opened(open_oracle(true))
-    good = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOutRows(rows, true(rows)))
-    bad = examine(oracle, true, np.random.default_rng(1), tol=1e-9, held_out=HeldOutRows(rows, true(rows) + 1))
+    compare = partial(examine, oracle, true, counts=PointCounts(), accepted=AcceptedError(tol=1e-9))
+    good = compare(rng=np.random.default_rng(1), held_out=HeldOutRows(rows, true(rows)))
+    bad = compare(rng=np.random.default_rng(1), held_out=HeldOutRows(rows, true(rows) + 1))
     assert good.ok
     assert not bad.ok
     assert good.queries == 5 * 64

@@ -19,10 +19,8 @@ from reluctant.extraction.candidate_check import (
     FAR_POINTS,
     FEW_NEURONS,
     POINTS_FOR_DEEP,
-    points_at_use,
-    points_on_lines,
     points_on_rays,
-    points_worth,
+    shallow_counts,
 )
 from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.main_pass import points_needed
@@ -42,8 +40,7 @@ from reluctant.interface.health import ROWS_PER_LINE, VERB_LINES
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis
 from reluctant.numerics import unit_roundoff
-from reluctant.verification.agreement import LINE_POINTS
-from reluctant.verification.points import SCALES
+from reluctant.verification.points import LINE_POINTS, SCALES
 from reluctant.verification.precision import rows_held_out
 
 Widths = tuple[int, ...]
@@ -179,9 +176,8 @@ class CostFormula:
 
 
 def _verify_rows(h: int, spent: float, on_creases: int) -> float:
-    points = (len(SCALES) - 1) * points_worth(int(spent)) + points_at_use(int(spent))
-    far = FAR_POINTS if h <= FEW_NEURONS else 0
-    return float(points + on_creases + far + points_on_lines(int(spent)))
+    counts, far = shallow_counts(int(spent)), FAR_POINTS if h <= FEW_NEURONS else 0
+    return float(counts.random + counts.on_lines + on_creases + far)
 
 
 def _is_small(d: int, h: int, m: int) -> bool:

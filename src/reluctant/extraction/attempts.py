@@ -83,7 +83,8 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
-from reluctant.verification.comparison import USE_POINTS, compare_at_use
+from reluctant.verification.comparison import USE_POINTS, AcceptedError, compare_at_use
+from reluctant.verification.points import PointCounts
 
 ATTEMPTS = 4
 # Of the rows before: typical inputs that a network of several layers is compared at, also outside its box. Inside, a
@@ -241,10 +242,8 @@ class Extraction:
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
-        at_scales, at_use = 20, 128
-        return examine(
-            oracle, network, self.rng, noise=noise, points=at_scales, at_use=at_use, on_lines=0, per_neuron=0,
-        ).ok  # fmt: skip
+        counts = PointCounts(points=20, per_neuron=0, at_use=128, on_lines=0)
+        return examine(oracle, network, self.rng, counts, AcceptedError(noise=noise)).ok
 
     def go_and_compare(self, attempts: int) -> Ending:
         """As asked; a network of unlike columns is also compared at rows of their own sizes, if no others are known."""

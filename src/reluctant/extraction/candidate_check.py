@@ -24,15 +24,17 @@ from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise
 from reluctant.oracles import Counting, Rows
-from reluctant.verification.agreement import LINE_POINTS, HeldOutRows, Verification, examine, examine_by_gradients
-from reluctant.verification.comparison import MOST_TOLERANCE, AtUse
+from reluctant.verification.agreement import HeldOutRows, Verification, examine, examine_by_gradients
+from reluctant.verification.comparison import MOST_TOLERANCE, AcceptedError, AtUse
 from reluctant.verification.label_check import LabelVerification
+from reluctant.verification.points import LINE_POINTS, PointCounts
 from reluctant.verification.precision import PrecisionCheck, examine_precision
 
 FEW_NEURONS, FAR_POINTS = 32, 48  # parts of a few deeper neurons may look like one layer where random points are
 POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few points meet
 TWO_HIDDEN, COVERING_ROWS = 3, 64  # layers of weights; rows a layer above, where units that it may lack would be on
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
+MOST_AT_USE = 300  # points at the scale of use, of one hidden layer
 RARE_NEURONS = 3  # that may be missing
 FEW_ROWS = 5000  # below, verification takes more than its share
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
@@ -183,7 +185,7 @@ def check_candidate(
 
     `network` is the candidate's, put the right way round; `noise` the target's, as its health check has measured it.
     """
-    one_layer, most, precision = network.depth == 2, MOST_TOLERANCE, None
+    most, precision = MOST_TOLERANCE, None
     worth = spent.asked
     if oracle.explained is not None:  # few rows say much; what so few can miss are narrow ridges of small networks
         wide = sum(network.widths[1:-1]) > FEW_NEURONS
@@ -201,61 +203,43 @@ def check_candidate(
             oracle, network, rng, noise=noise, held_out=candidate.held_out, counterexamples=counterexamples
         )
         return CheckedNetwork(network, candidate, by_gradients)
+    # Rows asked, not sent: a retry must not change the rows.
+    counts = shallow_counts(worth) if network.depth <= 2 else deep_counts(network.depth, worth)
+    if network.depth == 2:
+        far = FAR_POINTS if network.widths[1] <= FEW_NEURONS else 0
+        counts = replace(counts, far=far, on_rays=0 if candidate.compared_lines else points_on_rays(spent.asked))
     verification = examine(
-        oracle, network, rng,
-        noise=noise,
-        # Rows asked, not sent: a retry must not change the rows.
-        points=points_worth(worth) if network.depth <= 2 else POINTS_FOR_DEEP,
-        at_use=points_at_use(worth) if network.depth <= 2 else deep_points_at_use(worth),
-        on_lines=points_on_lines(worth) if network.depth <= 2 else deep_points_on_lines(worth),
-        on_rays=points_on_rays(spent.asked) if one_layer and not candidate.compared_lines else 0,
-        per_neuron=0 if network.depth <= 2 else 1,
-        held_out=candidate.held_out,
-        asked=candidate.asked,
-        counterexamples=counterexamples,
-        alone=0 if network.depth <= 2 else int(ALONE_SHARE * worth),
-        covering=COVERING_ROWS if network.depth > TWO_HIDDEN else 0,
-        far=FAR_POINTS if one_layer and network.widths[1] <= FEW_NEURONS else 0,
-        most_tolerance=most,
+        oracle, network, rng, counts, AcceptedError(noise=noise, most=most),
+        held_out=candidate.held_out, asked=candidate.asked, counterexamples=counterexamples,
     )  # fmt: skip
     return CheckedNetwork(network, candidate, verification, precision)
 
 
-def points_worth(spent: int) -> int:
-    """Random points at each scale that a network is verified at, after so many rows."""
-    points_for_few_rows = 36  # a small network can afford more than its share
-    fewest_points, most_points = 20, 64
-    verification_share = 5e-4  # random points at each scale, of the rows spent; creases are compared besides
-    if spent < FEW_ROWS:
-        return points_for_few_rows
-    return int(np.clip(verification_share * spent, fewest_points, most_points))
+def shallow_counts(spent: int) -> PointCounts:
+    """Points that verify a network of at most one hidden layer, after so many rows; on rays and far out are more.
+
+    At the scale of use a narrow bump shows at a share of the points, and nowhere else.
+    """
+    if spent < FEW_ROWS:  # a small network can afford more than its share, a tiny one no more than its search took
+        return PointCounts(points=36, per_neuron=0, at_use=min(max(36, spent), MOST_AT_USE))
+    return PointCounts(
+        points=int(np.clip(5e-4 * spent, 20, 64)),
+        per_neuron=0,
+        at_use=int(np.clip(2e-2 * spent, 100, MOST_AT_USE)),
+        on_lines=int(np.clip(5e-3 * spent, 16, LINE_POINTS)),
+    )
 
 
-def points_at_use(spent: int) -> int:
-    """Random points at the scale of use, where a narrow bump shows at a share of the points and nowhere else."""
-    fewest_points, most_points = 100, 300  # a small network can afford more than its share
-    share = 2e-2  # of the rows spent
-    if spent < FEW_ROWS:
-        return min(most_points, max(points_worth(spent), spent))  # of a tiny one no more than the search itself took
-    return int(np.clip(share * spent, fewest_points, most_points))
-
-
-def deep_points_at_use(spent: int) -> int:
+def deep_counts(depth: int, spent: int) -> PointCounts:
     """The same of several hidden layers, whose units may switch on few inputs: more, where these are a small share."""
-    most_points, share = 800, 2e-2  # of the rows spent
-    return int(np.clip(share * spent, POINTS_FOR_DEEP, most_points))
-
-
-def deep_points_on_lines(spent: int) -> int:
-    """Points on lines, where neurons are rarely on, and at extremes, of several hidden layers."""
-    most_points, share = 400, 1e-2  # of the rows spent
-    return max(points_on_lines(spent), int(min(share * spent, most_points)))
-
-
-def points_on_lines(spent: int) -> int:
-    """Points on lines through the scale of use, and where neurons are rarely on."""
-    fewest_points, share = 16, 5e-3  # of the rows spent
-    return LINE_POINTS if spent < FEW_ROWS else int(np.clip(share * spent, fewest_points, LINE_POINTS))
+    return PointCounts(
+        points=POINTS_FOR_DEEP,
+        per_neuron=1,
+        at_use=int(np.clip(2e-2 * spent, POINTS_FOR_DEEP, 800)),
+        on_lines=LINE_POINTS if spent < FEW_ROWS else int(min(1e-2 * spent, 400)),
+        alone=int(ALONE_SHARE * spent),
+        covering=COVERING_ROWS if depth > TWO_HIDDEN else 0,
+    )
 
 
 def points_on_rays(spent: int) -> int:

@@ -18,7 +18,7 @@ from reluctant.geometry import DistanceNoise, Lines, gradients, scan_lines
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
-from reluctant.verification.points import comparison_points
+from reluctant.verification.points import PointCounts, comparison_points
 
 LINES = 24
 REACH = 3.0  # of the lines to either side, in scales of use
@@ -80,7 +80,7 @@ def with_weak_neuron(
             return None
         count = int(ROWS_EACH * (network.parameters + network.dim + network.widths[2]) / network.outputs)
         scales = np.exp(rng.uniform(np.log(smallest), np.log(largest), (count, 1)))
-        groups, _ = comparison_points(network, Domain(), rng, points=64, per_neuron=2, on_lines=256, alone=128)
+        groups, _ = comparison_points(network, Domain(), rng, PointCounts(on_lines=256, alone=128))
         rows = np.concatenate([scales * rng.standard_normal((count, network.dim)), *(each.rows for each in groups)])
         answers = oracle.query(rows)
     clear = _without_faint(network, rows, answers)

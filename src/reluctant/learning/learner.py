@@ -65,7 +65,8 @@ from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import Verification, examine
-from reluctant.verification.comparison import EXACT_TOLERANCE, MOST_TOLERANCE
+from reluctant.verification.comparison import EXACT_TOLERANCE, MOST_TOLERANCE, AcceptedError
+from reluctant.verification.points import PointCounts
 
 SATURATED = Diagnosis("saturates-in-space", remedies=(Remedy("use-extract", "extract"),))
 FLAT_OUTCOMES = {Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}  # as a bump looks from outside
@@ -276,8 +277,9 @@ class Learner:
         compared = self.rng.standard_normal((COMPARED_ROWS, self.oracle.dim))
         network = self.exact = oriented_network(candidate.network, compared, noise.near)
         checked = self.verification = examine(
-            self.oracle, network, self.rng, noise=health.noise, points=VERIFICATION_POINTS, per_neuron=0,
-            held_out=candidate.held_out, most_tolerance=FEW_DIGITS_TOLERANCE if refused else MOST_TOLERANCE,
+            self.oracle, network, self.rng, PointCounts(points=VERIFICATION_POINTS, per_neuron=0),
+            AcceptedError(noise=health.noise, most=FEW_DIGITS_TOLERANCE if refused else MOST_TOLERANCE),
+            held_out=candidate.held_out,
         )  # fmt: skip
         self.verified = checked.ok
         self.evidence.update({"exact": VERIFIED if checked.ok else str(checked), "verification": checked})
@@ -369,8 +371,9 @@ class Learner:
         self.evidence["risk"] = remaining_risk(len(drawn.rows), steepest(model, drawn))
         if model.network is not self.exact:
             self.verification = self.evidence["verification"] = examine(
-                self.oracle, model.network, self.rng, noise=health.noise, points=VERIFICATION_POINTS
-            )
+                self.oracle, model.network, self.rng,
+                PointCounts(points=VERIFICATION_POINTS), AcceptedError(noise=health.noise),
+            )  # fmt: skip
         verification = self.verification
         assert verification is not None
         if verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None:

@@ -33,8 +33,15 @@ from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import raw_answers
 from reluctant.oracles.open import Target, in_units, opened_target
-from reluctant.verification.comparison import MOST_TOLERANCE, AtUse, compare_answers, compare_at_use, slope_errors
-from reluctant.verification.points import SCALES, PointGroup, comparison_points
+from reluctant.verification.comparison import (
+    MOST_TOLERANCE,
+    AcceptedError,
+    AtUse,
+    compare_answers,
+    compare_at_use,
+    slope_errors,
+)
+from reluctant.verification.points import SCALES, PointCounts, PointGroup, comparison_points
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,6 @@ SOMETIMES = ("inside", "at_use", "slope_error")  # of the fields: in a record on
 
 
 CONFIDENCE = 0.95
-LINE_POINTS = 64  # on lines, where neurons are rarely on, and at extremes
 
 
 def verify(
@@ -182,7 +188,8 @@ def verify(
     extremes, and about 60 to measure the noise if neither tol nor noise is given; 120 more to find where probabilities
     behind a link do not saturate, if no domain is given, and 228 where typical inputs lie outside.
     """
-    comparison = partial(examine, tol=tol, noise=noise, points=points, per_neuron=per_neuron)
+    counts, accepted = PointCounts(points=points, per_neuron=per_neuron), AcceptedError(tol, noise)
+    comparison = partial(examine, counts=counts, accepted=accepted)
     with opened_target(oracle, opening) as opened:
         target, units = in_units(opened)
         network = _in_gauge(network, opened)
@@ -236,50 +243,27 @@ def examine(
     oracle: Counting,
     network: ReLUNetwork,
     rng: np.random.Generator,
+    counts: PointCounts,
+    accepted: AcceptedError,
     *,
-    tol: float | None = None,
-    noise: Noise | None = None,
-    points: int = 64,
-    per_neuron: int = 2,
     held_out: HeldOutRows | None = None,
-    asked: AskedRows | None = None,
     counterexamples: Sequence[HeldOutRows] = (),
-    at_use: int = 0,
-    on_lines: int = LINE_POINTS,
-    on_rays: int = 0,
-    far: int = 0,
-    alone: int = 0,
-    sparse: int = 0,
-    far_cells: bool = False,
-    whole_lines: int = 0,
-    covering: int = 0,
+    asked: AskedRows | None = None,
     gradients: bool = False,
-    most_tolerance: float = MOST_TOLERANCE,
     raw: Sequence[FloatArray] = (),
 ) -> Verification:
     """The comparison as a stage of a larger run.
 
     held_out: rows with their answers, asked before, in place of new points on creases. counterexamples: of
-    earlier networks, with their answers. at_use: random points of the scale of use, if more than `points`. on_lines:
-    on lines, where neurons are rarely on, and at extremes. on_rays: on two rays from a random input, which cross narrow
-    ridges. far: points far along the creases of the first layer.
-    alone: most points where one unit of the first layer is on alone. sparse: points where some of them are on.
-    far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines to far out, in every piece.
-    covering: at most so many for each layer where units that it may lack would be on. gradients: compare those that the
-    target answers, too, at points beside creases in place of points on them.
-    most_tolerance: where noise asks for more, nothing is decided. raw: the answers of the target itself behind its
-    link, before and from now on. asked: all points, asked before, of a network without hidden neurons: then nothing is
-    asked.
+    earlier networks, with their answers. asked: all points, asked before, of a network without hidden neurons: then
+    nothing is asked. gradients: compare those that the target answers, too, at points beside creases in place of points
+    on them. raw: the answers of the target itself behind its link, before and from now on.
     """
-    if points < 2 or per_neuron < 0:
-        raise InvalidInput.about("points, per_neuron", got=(points, per_neuron), expected="at least 2 and 0")
     before, slopes = oracle.queries, None
     if asked is None:
         with oracle.stage("verify"):
             groups, untested = comparison_points(
-                network, oracle.facts.domain, rng, points=points, per_neuron=per_neuron, at_use=at_use,
-                on_lines=on_lines, on_rays=on_rays, far=far, alone=alone, sparse=sparse, far_cells=far_cells,
-                whole_lines=whole_lines, covering=covering, creases=held_out is None, on_creases=not gradients,
+                network, oracle.facts.domain, rng, counts, creases=held_out is None, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
@@ -289,7 +273,8 @@ def examine(
                 answers, slopes = found.values, found.gradients
             else:
                 answers = oracle.query(rows)
-            noise = noise or (_measure_noise(oracle, rng, answers, raw) if tol is None else None)
+            if accepted.is_open:
+                accepted = replace(accepted, noise=_measure_noise(oracle, rng, answers, raw))
     else:
         groups, untested, answers, raw = [*asked.groups], 0, asked.answers, asked.raw
     if held_out is not None:
@@ -301,14 +286,14 @@ def examine(
         groups.append(PointGroup(f"counterexamples {number}", each.rows))
         answers = np.concatenate([answers, each.answers])
     compared = compare_answers(network, oracle, groups, answers, raw)
-    tolerances = compared.tolerances(noise) if tol is None and noise else np.full(answers.shape, tol)
+    tolerances = compared.tolerances(accepted)
     typical = float(np.median(tolerances[compared.at_use].min(axis=1)))
-    within = bool(np.all(compared.errors <= tolerances))
-    decisive, off = tol is not None or typical <= most_tolerance, None
+    within, off = bool(np.all(compared.errors <= tolerances)), None
     if slopes is not None:
         off = np.zeros(len(answers))
         off[: len(slopes)] = slope_errors(network, rows, slopes)
         within &= bool(np.all(off <= typical))
+    decisive = accepted.decides(typical)
     summary = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
     against = None
     if not within:
@@ -334,11 +319,14 @@ def examine_by_gradients(
     """
     few_neurons, two_hidden, covering = 32, 3, 64  # layers of weights; rows a layer, at most
     small = network.depth > two_hidden or sum(network.widths[1:-1]) <= few_neurons  # units that few inputs switch on
-    at_scales, at_use, on_lines, beside, alone, whole = (48, 256, 64, 1, 32, 128) if small else (6, 40, 0, 0, 0, 18)
+    counts = PointCounts(points=48, per_neuron=1, at_use=256, alone=32, whole_lines=128)
+    if not small:
+        counts = PointCounts(points=6, per_neuron=0, at_use=40, on_lines=0, whole_lines=18)
+    if small or held_out is None:
+        counts = replace(counts, covering=covering, far_cells=True)
     return examine(
-        oracle, network, rng, noise=noise, points=at_scales, at_use=at_use, on_lines=on_lines, per_neuron=beside,
-        alone=alone, whole_lines=whole, covering=covering if small or held_out is None else 0,
-        far_cells=small or held_out is None, held_out=held_out, counterexamples=counterexamples, gradients=True,
+        oracle, network, rng, counts, AcceptedError(noise=noise),
+        held_out=held_out, counterexamples=counterexamples, gradients=True,
     )  # fmt: skip
 
 
@@ -406,7 +394,7 @@ FAINT_BY_NOISE = 1e3  # times the relative noise of answers: and such ones by no
 FAINTEST = 1e-18  # of the largest slope: fainter ones are below rounding wherever others say anything
 CLEAR = 1e-10  # of the answers: smaller changes may be rounding
 CLEAR_OF_NOISE = 1e2  # times the relative noise of answers: smaller changes may be noise
-OWN_SCALE_POINTS, OWN_SCALE_LINE_POINTS = 36, 16
+OWN_SCALE_COUNTS = PointCounts(points=36, per_neuron=1, on_lines=16)
 
 
 def column_sizes(network: ReLUNetwork) -> FloatArray:
@@ -449,8 +437,8 @@ def compare_at_own_scales(
         return None
     units = _own_units(network, np.where(silent, np.median(sizes[~silent]), sizes))
     found = examine(
-        scaled_by(oracle, units), units.reduced_network(network), rng,
-        points=OWN_SCALE_POINTS, per_neuron=1, on_lines=OWN_SCALE_LINE_POINTS, most_tolerance=most_tolerance,
+        scaled_by(oracle, units), units.reduced_network(network), rng, OWN_SCALE_COUNTS,
+        AcceptedError(most=most_tolerance),
     )  # fmt: skip
     against = found.counterexamples
     if against is None:

@@ -46,6 +46,28 @@ MOST_TOLERANCE = 1e-2  # of the output's standard deviation
 
 
 @dataclass(frozen=True)
+class AcceptedError:
+    """The errors that a comparison accepts, relative to the output's deviation: `tol`, or what the noise explains.
+
+    noise: of the answers; None where it is yet to be measured. most: where noise asks for a larger tolerance, nothing
+    is decided.
+    """
+
+    tol: float | None = None
+    noise: Noise | None = None
+    most: float = MOST_TOLERANCE
+
+    @property
+    def is_open(self) -> bool:
+        """True if the noise must be measured first."""
+        return self.tol is None and self.noise is None
+
+    def decides(self, typical: float) -> bool:
+        """True if errors within a tolerance that is typically so large mean that networks agree."""
+        return self.tol is not None or typical <= self.most
+
+
+@dataclass(frozen=True)
 class ComparedAnswers:
     """Answers (n, m) with the group of each row, the units of their errors, and the errors in these units.
 
@@ -70,11 +92,14 @@ class ComparedAnswers:
         """The largest error of each row, by group."""
         return {name: self.errors[self.groups == k].max(axis=1) for k, name in enumerate(self.names)}
 
-    def tolerances(self, noise: Noise) -> FloatArray:
-        """max(√ε, 30 · sd / unit) for every answer (n, m).
+    def tolerances(self, accepted: AcceptedError) -> FloatArray:
+        """The tolerance, or max(√ε, 30 · sd / unit), for every answer (n, m).
 
         An answer near zero has the noise of the sums it is made of: that of the answers around it.
         """
+        noise = accepted.noise
+        if accepted.tol is not None or noise is None:
+            return np.full(self.answers.shape, accepted.tol)
         sd = np.hypot(noise.absolute, noise.relative * np.maximum(np.abs(self.answers), self.unit)) + self.lost
         found = np.maximum(EXACT_TOLERANCE, NOISE_FACTOR * sd / self.unit)
         beyond = np.flatnonzero((self.errors > found).any(axis=1))  # few or none: only there rounding decides

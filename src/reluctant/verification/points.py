@@ -26,14 +26,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.domains import Domain
+from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import HOST, Arrays, FloatArray, joined
-from reluctant.verification.cells import LINE_REACH, alone_points, covering_points, far_points, sparse_points
+from reluctant.verification.cells import LINE_REACH, alone_points, covering_points, far_points
 
 SCALES = (0.1, 1.0, 3.0, 10.0)  # of the random points; 1 is the scale of use
+LINE_POINTS = 64  # on lines, where neurons are rarely on, and at extremes
 FARTHEST_CREASE = 2 * SCALES[-1]  # of √d: no point of a crease is sought farther from the origin
 NEAREST_BESIDE, FARTHEST_BESIDE = 1e-8, 1.0  # of the point's norm: from just above rounding to the norm itself
 FAR_SCALE, FAR_BESIDE = 30.0, 0.03  # far along a crease, where one of a deeper layer has bent away
+
+
+@dataclass(frozen=True)
+class PointCounts:
+    """How many points of each kind a comparison has.
+
+    points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if
+    more. on_lines: on lines, where neurons are rarely on, and at extremes. on_rays: on two rays from a random input,
+    which cross narrow ridges. far: far along the creases of the first layer. alone: at most so many where one unit of
+    the first layer is on alone. far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines
+    to far out, in every piece. covering: at most so many for each layer, where units that it may lack would be on.
+    """
+
+    points: int = 64
+    per_neuron: int = 2
+    at_use: int = 0
+    on_lines: int = LINE_POINTS
+    on_rays: int = 0
+    far: int = 0
+    alone: int = 0
+    far_cells: bool = False
+    whole_lines: int = 0
+    covering: int = 0
+
+    def __post_init__(self) -> None:
+        if self.points < 2 or self.per_neuron < 0:
+            got = (self.points, self.per_neuron)
+            raise InvalidInput.about("points, per_neuron", got=got, expected="at least 2 and 0")
+
+    @property
+    def random(self) -> int:
+        """Random points, at all scales."""
+        return (len(SCALES) - 1) * self.points + max(self.points, self.at_use)
 
 
 @dataclass(frozen=True)
@@ -53,18 +88,8 @@ def comparison_points(
     network: ReLUNetwork,
     domain: Domain,
     rng: np.random.Generator,
+    counts: PointCounts,
     *,
-    points: int,
-    per_neuron: int,
-    at_use: int = 0,
-    on_lines: int = 0,
-    on_rays: int = 0,
-    far: int = 0,
-    alone: int = 0,
-    sparse: int = 0,
-    far_cells: bool = False,
-    whole_lines: int = 0,
-    covering: int = 0,
     creases: bool = True,
     on_creases: bool = True,
     extremes: bool = True,
@@ -73,32 +98,25 @@ def comparison_points(
 ) -> tuple[list[PointGroup], int]:
     """The groups of one comparison, the scales first, and the number of neurons without a crease in reach.
 
-    points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if
-    more. on_lines: on lines, where neurons are rarely on, and at extremes. on_rays: on rays, in all of space. far:
-    far along creases. alone: at most so many where one unit of the first layer is on alone. sparse: where some of
-    them are on. far_cells: far out, where one unit of a layer is on alone. whole_lines: on lines to far out.
-    covering: at most so many for each layer, where units that it may lack would be on. creases: False where others
-    were asked on the creases before. on_creases: False where points beside them are enough, since gradients have
-    two values on a crease. extremes: False where answers saturate at them. samples: rows of the kind the target is
-    for.
+    creases: False where others were asked on the creases before. on_creases: False where points beside them are
+    enough, since gradients have two values on a crease. extremes: False where answers saturate at them. samples: rows
+    of the kind the target is for.
     """
-    counts = [max(points, at_use) if scale == 1 else points for scale in SCALES]
-    drawn = zip(SCALES, counts, strict=True)
+    at_scales = [max(counts.points, counts.at_use) if scale == 1 else counts.points for scale in SCALES]
+    drawn = zip(SCALES, at_scales, strict=True)
     groups = [random_group(scale, domain.sample(rng, count, network.dim, scale)) for scale, count in drawn]
-    rarely = rare_points(network, on_lines // 2, domain, rng)
-    largest = extreme_points(network, on_lines // 4 if extremes else 0, domain, rng)
-    on_line = line_points(network, on_lines - len(rarely) - len(largest), domain, rng)
+    rarely = rare_points(network, counts.on_lines // 2, domain, rng)
+    largest = extreme_points(network, counts.on_lines // 4 if extremes else 0, domain, rng)
+    on_line = line_points(network, counts.on_lines - len(rarely) - len(largest), domain, rng)
     anywhere, none = domain.is_space, np.empty((0, network.dim))
-    rays = ray_points(network.dim, on_rays, rng) if on_rays and anywhere else none
-    single = alone_points(network, alone, rng) if alone and anywhere else none
-    few = sparse_points(network, sparse, rng) if sparse and anywhere else none
-    outer = far_points(network, rng) if far_cells and anywhere else none
-    whole = whole_line_points(network, whole_lines, rng) if whole_lines and anywhere else none
-    covered = covering_points(network, rng, most=covering) if covering and anywhere else none
+    rays = ray_points(network.dim, counts.on_rays, rng) if counts.on_rays and anywhere else none
+    single = alone_points(network, counts.alone, rng) if counts.alone and anywhere else none
+    outer = far_points(network, rng) if counts.far_cells and anywhere else none
+    whole = whole_line_points(network, counts.whole_lines, rng) if counts.whole_lines and anywhere else none
+    covered = covering_points(network, rng, most=counts.covering) if counts.covering and anywhere else none
     named = (
         ("on lines", on_line), ("on rays", rays), ("rarely on", rarely), ("extremes", largest),
-        ("one unit on", single), ("some units on", few), ("one unit on, far out", outer), ("on whole lines", whole),
-        ("missing units", covered),
+        ("one unit on", single), ("one unit on, far out", outer), ("on whole lines", whole), ("missing units", covered),
     )  # fmt: skip
     for name, rows in named:
         groups += [PointGroup(name, rows)] if len(rows) else []
@@ -108,16 +126,16 @@ def comparison_points(
         untested = on.missed
         if len(on.points):
             groups += [PointGroup("on creases", on.points)] if on_creases else []
-            if per_neuron:
-                beside = points_beside(np.repeat(on.points, per_neuron, axis=0), domain, rng)
+            if counts.per_neuron:
+                beside = points_beside(np.repeat(on.points, counts.per_neuron, axis=0), domain, rng)
                 groups.append(PointGroup("beside creases", beside))
-    along = far_along_creases(network, far, domain, rng)
+    along = far_along_creases(network, counts.far, domain, rng)
     if len(along):
         groups.append(PointGroup("far along creases", along))
     if samples is not None:
         given = samples[[domain.contains(row) for row in samples]]
         if len(given):
-            groups.append(PointGroup("given inputs", given[rng.permutation(len(given))[:points]]))
+            groups.append(PointGroup("given inputs", given[rng.permutation(len(given))[: counts.points]]))
     return groups, untested
 
 
