@@ -5,7 +5,7 @@
     GRADIENT_FIRST_SEED=910000 python -m benchmarks gradients   other networks
     GRADIENT_TASKS=float32,softmax                        of a part, those whose name has one of these words
     GRADIENT_TARGETS=FOLDER                               with a trained network of digits in several layers
-    GRADIENT_PARTS=extract,deep,span,flip,outputs,honesty    these parts only
+    GRADIENT_PARTS=extract,deep,named,span,flip,outputs,unseen,honesty    these parts only
 
 Queries count every row, the health check and verification included. `error` is the largest at random inputs and on
 creases, of the output's deviation. `wrong` counts networks that are called recovered and err by more than their digits
@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
+from reluctant.extraction import AnyDepth, DepthThree, Method
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.testing.planted import largest_true_error, planted
 
-FIRST_SEED = int(os.environ.get("GRADIENT_FIRST_SEED", "900000"))
+FIRST_SEED = int(os.environ.get("GRADIENT_FIRST_SEED", "997000"))
 SEEDS = 10
 WRONG, WRONG_FLOAT32 = 1e-7, 1e-3
 
@@ -154,8 +155,10 @@ def deep() -> None:
         show_pairs(MNIST, pairs, "8 times fewer")
 
 
-def of_network(network: ReLUNetwork, seed: int, gradients: bool | None) -> tuple[bool, int, float]:
-    found = rl.extract(network, rng=seed, gradients=gradients)
+def of_network(
+    network: ReLUNetwork, seed: int, gradients: bool | None, method: Method | None = None
+) -> tuple[bool, int, float]:
+    found = rl.extract(network, method, rng=seed, gradients=gradients)
     error = float("nan") if found.network is None or not found.ok else largest_true_error(found.network, network)
     return found.ok, found.queries, error
 
@@ -201,6 +204,19 @@ def honesty() -> None:
             f"{max(errors, default=float('nan')):>10.1e}",
             flush=True,
         )
+
+
+def named() -> None:
+    """Methods for values that measure gradients: with gradients that the target answers, and without."""
+    print(f"{'by name':<36}{'ok':>7}{'wrong':>7}{'queries':>9}{'(max)':>8}{'values':>9}{'fewer':>8}{'error':>10}")
+    for method in (DepthThree(), AnyDepth()):
+        for widths in ((30, 12, 6, 1), (20, 10, 8, 3), (60, 20, 10, 1)):
+            pairs = [(by_name(method, widths, seed, True), by_name(method, widths, seed, None)) for seed in seeds()]
+            show_pairs(f"{type(method).__name__} {'-'.join(map(str, widths))}", pairs, "")
+
+
+def by_name(method: Method, widths: tuple[int, ...], seed: int, gradients: bool | None) -> tuple[bool, int, float]:
+    return of_network(planted(widths, seed), seed - FIRST_SEED, gradients, method)
 
 
 def span() -> None:
@@ -252,8 +268,6 @@ def outputs() -> None:
                 flush=True,
             )
 
-    unseen()
-
 
 def unseen() -> None:
     """Networks with a unit of the last hidden layer that is off at all of the first so many random inputs, far out."""
@@ -284,4 +298,7 @@ def _in_float32(network: ReLUNetwork) -> Callable[[FloatArray], FloatArray]:
     return lambda rows: np.asarray(network(rows).astype(np.float32), dtype=np.float64)
 
 
-PARTS = {"extract": extract, "deep": deep, "span": span, "flip": flip, "outputs": outputs, "honesty": honesty}
+PARTS = {
+    "extract": extract, "deep": deep, "named": named, "span": span, "flip": flip, "outputs": outputs, "unseen": unseen,
+    "honesty": honesty,
+}  # fmt: skip

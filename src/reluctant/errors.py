@@ -20,6 +20,7 @@ ReluctantError
 │   ├── TargetChanged                old rows are answered otherwise now: another model is served
 │   └── InvalidAnswer                it answered with the wrong shape, type or number of rows
 │       ├── NonFiniteAnswer          NaN or inf where a number was expected
+│       │   └── NonFiniteGradient    the answers are numbers, their gradients are not
 │       └── LinkMismatch             answers that are not what the link says
 ├── BudgetExhausted                  the next rows would pass the budget; they were not sent
 │   └── TimeExhausted                the time given to this part of a run is over; they were not sent
@@ -53,6 +54,7 @@ __all__ = [
     "MissingDependency",
     "NoGradient",
     "NonFiniteAnswer",
+    "NonFiniteGradient",
     "NotRecovered",
     "OutsideDomain",
     "ReluctantError",
@@ -238,6 +240,12 @@ class NonFiniteAnswer(InvalidAnswer):
         super().__init__(message)
         self.rows = rows
         self.answers = answers
+
+
+class NonFiniteGradient(NonFiniteAnswer):
+    """The target answered numbers, and NaN or inf for their gradients, as it may where a function bends."""
+
+    slug = "non-finite-gradient"
 
 
 class BudgetExhausted(ReluctantError):

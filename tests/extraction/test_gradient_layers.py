@@ -39,6 +39,16 @@ def test_a_first_layer_wider_than_the_input_ends_at_its_sides():
     assert result.evidence["attempts"].entries[0].stage in ("sides", "layers")
 
 
+@pytest.mark.parametrize(("method", "share"), [(rl.DepthThree(), 0.85), (rl.AnyDepth(), 0.85)])
+def test_methods_for_values_measure_gradients_that_are_answered_for_fewer_rows(method, share):
+    network = planted((30, 12, 6, 1), 1)
+    from_values = rl.extract(network, method, rng=0)
+    found = rl.extract(network, method, gradients=True, rng=0)
+    assert found.ok
+    assert found.queries < share * from_values.queries
+    assert largest_true_error(found.network, network) <= 2 * largest_true_error(from_values.network, network)
+
+
 def test_settings_are_checked():
     with pytest.raises(InvalidInput, match="first_lines"):
         GradientLayers(first_lines=0)

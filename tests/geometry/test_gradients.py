@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from reluctant.domains import Domain
-from reluctant.geometry import DistanceNoise, Lines, gradients, scan_lines
+from reluctant.geometry import DistanceNoise, Frame, Lines, Question, gradients, scan_lines
 from reluctant.networks import ReLUNetwork
+from reluctant.oracles import open_oracle
 from reluctant.testing import planted
 
 NOISE = DistanceNoise(3e-15, 3e-15)
@@ -53,6 +54,26 @@ def test_steps_over_a_crease_are_shortened_and_only_those(seed: int) -> None:
     np.testing.assert_allclose(found.slope[:, 0], [[1, 1, 1], [2, 1, 1]], rtol=1e-10)
     assert found.step[0] < 0.01 < found.step[1]
     assert sum(rows) == 3 * 5
+
+
+@pytest.mark.parametrize("own_directions", [False, True])
+@pytest.mark.parametrize("framed", [False, True])
+def test_gradients_that_the_target_answers_cost_one_row_a_point(seed: int, own_directions: bool, framed: bool) -> None:
+    rng, network = np.random.default_rng(seed), planted(WIDTHS, seed)
+    oracle = open_oracle(network, gradients=True)
+    basis = np.linalg.qr(rng.standard_normal((8, 5)))[0].T if framed else np.eye(8)
+    frame = Frame(rng.standard_normal(8), basis)
+    points = rng.standard_normal((20, len(basis)))
+    directions = np.linalg.qr(rng.standard_normal((len(basis), 3)))[0].T if own_directions else np.eye(len(basis))
+    question = Question.of(oracle).within(frame, 0.5)
+    found = gradients(question, points, directions if own_directions else None, np.full(20, 1e-2), NOISE, rng)
+    rows = frame.points(0.5 * points)
+    true = 0.5 * jacobians(network, rows) @ basis.T @ directions.T
+    assert oracle.queries == 20
+    assert found.good.all()
+    assert (np.abs(found.slope - true).max(axis=(1, 2)) <= 30 * found.sd).all()
+    assert (found.shown_sd == found.sd).all()
+    np.testing.assert_array_equal(found.value, network(rows))
 
 
 def test_a_function_that_is_curved_everywhere_is_not_called_good() -> None:

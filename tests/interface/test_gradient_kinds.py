@@ -82,6 +82,40 @@ def test_extraction_goes_on_with_values():
     assert "explanation='input-times-gradient'" in str(divided.evidence["gradients"])
 
 
+def undefined_beside_kinks(network, share):
+    """Gradients that are NaN where a unit of any hidden layer is so close to its kink."""
+
+    def gradients(rows):
+        found = network.gradients(rows).copy()
+        close = [np.abs(values) <= share for values in network.preactivations(rows)[: network.depth - 1]]
+        found[np.concatenate(close, axis=1).any(axis=1)] = np.nan
+        return found
+
+    return gradients
+
+
+@pytest.mark.parametrize("share", [1e-9, 1e-3])
+@pytest.mark.parametrize("widths", [(8, 5, 1), (9, 6, 4, 2)])
+def test_gradients_that_are_undefined_at_kinks_leave_values_alone(widths, share):
+    network = planted(widths, 1)
+    found = rl.extract(network, gradients=undefined_beside_kinks(network, share), rng=0)
+    assert found.ok
+    assert found.network.widths == widths
+    assert found.evidence["gradients"].slug == "explanation-undefined"
+
+
+def test_a_span_and_a_flip_do_without_undefined_gradients():
+    network = planted((30, 6, 4, 1), 1)
+    known = undefined_beside_kinks(network, 0.1)
+    span = rl.recover_span(network, gradients=known, rng=0)
+    assert span.ok
+    assert span.rank == 6
+    assert span.evidence["gradients are"].slug == "explanation-undefined"
+    x = np.random.default_rng(0).standard_normal(30)
+    never = rl.flip_sign(network, x, gradients=lambda rows: np.nan * network.gradients(rows))
+    assert never.outcome is rl.flip_sign(network, x, dim=30).outcome
+
+
 def test_gradients_that_are_no_numbers_are_named():
     small = planted((5, 4, 1), 1)
     result = rl.extract(small, gradients=lambda x: np.nan * small.gradients(x), rng=0)

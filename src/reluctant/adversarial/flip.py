@@ -44,7 +44,7 @@ from reluctant.adversarial.gradient_source import (
     checked_steps,
 )
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, TargetError
+from reluctant.errors import InvalidInput, NonFiniteGradient, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
 from reluctant.interface.noise import (
     answer_kind,
@@ -290,7 +290,14 @@ def _by_answered_gradients(oracle: Counting, start: FloatArray, steps: int, thre
     """
     if oracle.explained is None:
         return None
-    source = AnsweredTarget.at(oracle, start)
+    try:
+        return _followed_gradients(AnsweredTarget.at(oracle, start), start, steps, threshold)
+    except NonFiniteGradient:
+        return None
+
+
+def _followed_gradients(source: AnsweredTarget, start: FloatArray, steps: int, threshold: float | None) -> Flip | None:
+    oracle = source.oracle
     values = source.ask(start[None])[0]
     margins = Margins.at(values, oracle.facts.reference, own_threshold(threshold, oracle.facts))
     found = follow_gradients(source, start, steps, values, margins, source.search)

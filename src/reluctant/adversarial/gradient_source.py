@@ -32,6 +32,7 @@ from reluctant.interface.noise import (
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
+from reluctant.oracles.base import Ask
 from reluctant.oracles.links import link_of, raw_answers
 from reluctant.span.cheap_gradients import INSIDE, SpanGradients
 from reluctant.span.subspace import Subspace
@@ -123,8 +124,6 @@ ASKED_AGAIN = 4  # times that one input is asked where noise may be: it shows wh
 PROBE_ROWS = 1 + 2 * (len(PROBE_STEPS) + len(LONGER_STEPS)) + ASKED_AGAIN + INPUTS_AROUND  # at most
 MOST_ROUNDED_BEND = 2.001  # grids: rounding alone bends three answers by no more
 
-AskRows = Callable[[FloatArray], FloatArray]
-
 
 @dataclass(frozen=True)
 class Probe:
@@ -156,12 +155,12 @@ def typical_size(x: FloatArray) -> float:
 
 
 def probe_input(
-    ask: AskRows,
+    ask: Ask,
     x: FloatArray,
     domain: Domain,
     rng: np.random.Generator,
     *,
-    ask_far: AskRows | None = None,
+    ask_far: Ask | None = None,
     hidden_noise: Callable[[], float] = lambda: 0.0,
     longest: float = np.inf,
 ) -> Probe:

@@ -23,6 +23,7 @@ from reluctant.errors import (
     InvalidWeights,
     LinkMismatch,
     NonFiniteAnswer,
+    NonFiniteGradient,
     OutsideDomain,
     ReluctantError,
     TargetError,
@@ -50,7 +51,7 @@ from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
 from reluctant.interface.column_scales import changing_units, found_units
-from reluctant.interface.gradient_kinds import trusted
+from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.noise import refuse_labels
@@ -77,6 +78,7 @@ from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind
+from reluctant.oracles.explanations import Unexplained
 from reluctant.oracles.input_units import Box, InputUnits, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
@@ -281,6 +283,17 @@ class Extraction:
         return self.knows_no_inputs(oracle) and self.method is None and oracle.explained is None
 
     def go_as_asked(self, attempts: int) -> Ending:
+        """Extract where and as far as the target allows; from values alone where some gradient is no number."""
+        oracle = self.run.oracle
+        try:
+            return self.go_where_it_allows(attempts)
+        except NonFiniteGradient as error:
+            reason = undefined_at(error)
+        self.run.oracle, self.tried = oracle.around(Unexplained(oracle.inner)), Attempts()
+        self.found, self.shows, self.counterexamples = Findings(gradients=reason), Shows.NOTHING, []
+        return self.go_where_it_allows(attempts)
+
+    def go_where_it_allows(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
         place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng))
         self.found.enter(place.health, place.own_box)

@@ -17,12 +17,12 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from reluctant.errors import InvalidInput
-from reluctant.geometry import DistanceNoise, Frame, FramedNetwork
+from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Question
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles import Counting, Oracle, Wrapper
+from reluctant.oracles import Counting, Explained, Oracle, Wrapper
 from reluctant.oracles.base import Moves
 from reluctant.results import Outcome
 from reluctant.verification import HeldOutRows
@@ -294,15 +294,21 @@ class Memory:
         """Written out."""
         return [asked.rows() if isinstance(asked, Moves) else asked for asked in self._asked]
 
-    def listening(self, ask: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
-        """The same question; what it is asked and answers is kept."""
+    def listening(self, question: Question) -> Question:
+        """The same question; what it is asked and answers is kept, without gradients."""
 
         def asked(rows: FloatArray) -> FloatArray:
-            answers = ask(rows)
+            answers = question.answers(rows)
             self.keep(rows, answers)
             return answers
 
-        return asked
+        def explained(rows: FloatArray) -> Explained:
+            assert question.explained is not None
+            found = question.explained(rows)
+            self.keep(rows, found.values)
+            return found
+
+        return Question(asked, None if question.explained is None else explained)
 
     def everything(self) -> tuple[FloatArray, FloatArray]:
         """All rows and their answers."""
@@ -316,17 +322,20 @@ class Memory:
 
 
 class _MemoryOracle(Wrapper):
-    """Keeps rows and answers as they pass."""
+    """Keeps rows and answers as they pass, of explained answers the values."""
 
     transparent = True
 
-    def __init__(self, inner: Oracle, memory: Memory) -> None:
+    def __init__(self, inner: Oracle, memory: Memory, *, explained: bool = False) -> None:
         super().__init__(inner)
-        self.memory = memory
+        self.memory, self._gives_gradients = memory, explained
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, keep a copy."""
-        return self.memory.listening(self.inner.answer)(rows)
+        answers = self.inner.answer(rows)
+        values = Explained.unpacked(answers, rows.shape[1]).values if self._gives_gradients else answers
+        self.memory.keep(rows, values)
+        return answers
 
     def answer_moves(self, moves: Moves) -> FloatArray:
         """Pass on as they are described, keep what describes them."""
@@ -335,8 +344,8 @@ class _MemoryOracle(Wrapper):
         return answers
 
     def explaining(self, inner: Oracle) -> Oracle:
-        """Fits use values alone: rows with gradients pass by."""
-        return inner
+        """Fits use values alone."""
+        return _MemoryOracle(inner, self.memory, explained=True)
 
 
 def remember(oracle: Counting, most: int | None = None) -> tuple[Counting, Memory]:

@@ -8,7 +8,6 @@ of a crease, across the line, tells in which direction to look. `look_along` ser
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,8 +20,7 @@ from reluctant.geometry.lines import BoolArray, IntArray, piece_ends
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-
-Ask = Callable[[FloatArray], FloatArray]
+from reluctant.oracles.base import Ask
 
 HOPELESS = 0.5  # unresolved stretches for each crease of a line: it is not made of pieces
 

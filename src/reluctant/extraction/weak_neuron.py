@@ -14,7 +14,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.fitting.network_fit import approach
-from reluctant.geometry import DistanceNoise, Lines, gradients, scan_lines
+from reluctant.geometry import DistanceNoise, Lines, Question, gradients, scan_lines
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
@@ -118,7 +118,7 @@ def _hyperplane(
     for k in roomy:
         room = min(at[k], float(lines.high[k]) - at[k])
         middle = lines.points(np.full(2, k), at[k] + room * np.array([-0.5, 0.5]))
-        slopes = gradients(oracle.query, middle, None, np.full(2, step * room), noise, rng)
+        slopes = gradients(Question.of(oracle), middle, None, np.full(2, step * room), noise, rng)
         _, sizes, rows = np.linalg.svd(slopes.slope[1] - slopes.slope[0], full_matrices=False)
         if not slopes.good.all() or sizes[0] == 0:
             continue

@@ -1,7 +1,7 @@
 """Geometry of a piecewise linear function: lines, creases on them, affine pieces. Everything is batched."""
 
 from reluctant.geometry.creases import Creases, LineSearch, Scan
-from reluctant.geometry.gradients import Gradients, gradients
+from reluctant.geometry.gradients import Gradients, Question, gradients
 from reluctant.geometry.lines import DistanceNoise, Frame, FramedNetwork, Lines, Pieces, Samples
 from reluctant.geometry.scan import scan_lines
 
@@ -14,6 +14,7 @@ __all__ = [
     "LineSearch",
     "Lines",
     "Pieces",
+    "Question",
     "Samples",
     "Scan",
     "gradients",

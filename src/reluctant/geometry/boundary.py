@@ -9,7 +9,6 @@ when its line moves aside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +18,7 @@ from reluctant.geometry.gradients import row_batches
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
-
-Ask = Callable[[FloatArray], FloatArray]  # rows (n, d) to answers (n, m)
+from reluctant.oracles.base import Ask
 
 WITHIN_BOUNDS = 0.9  # of the way to a bound of the domain: the longest step towards it
 FAR_CROSSING = 64.0  # steps away that a turned line may cross

@@ -1,21 +1,24 @@
-"""Gradients by finite differences at many points, checked and repaired, and bends across expected creases.
+"""Gradients at many points, by finite differences or as the target answers them, and bends across expected creases.
 
-A gradient takes one step from each point along every direction. One more row, at a random combination of the
-steps, must be what they predict; if it is not, a step crossed a crease and all are made shorter. For a crease that
-is expected at a place, four points on a short line through it decide: the line through the two points before and
-the line through the two after must bend, and must meet there.
+Where a target answers gradients, a `Question` to it has each of them for one row. Any other gradient takes one step
+from each point along every direction. One more row, at a random combination of the steps, must be what they predict;
+if it is not, a step crossed a crease and all are made shorter. For a crease that is expected at a place, four points on
+a short line through it decide: the line through the two points before and the line through the two after must bend,
+and must meet there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.geometry.lines import BoolArray, DistanceNoise, ExtraNoise, answer_roundings
+from reluctant.geometry.lines import BoolArray, DistanceNoise, ExtraNoise, Frame, answer_roundings
 from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.oracles.base import Ask, Explained, Oracle
 
 GRADIENT_ROWS = 2  # besides one for each direction: the point itself, and the check
 MOST_GRADIENT_ROUNDS = 6
@@ -24,8 +27,48 @@ EVERYWHERE = Domain()
 
 
 @dataclass(frozen=True)
+class Question:
+    """What rows are asked: answers, and gradients with them where the target gives those."""
+
+    answers: Ask
+    explained: Callable[[FloatArray], Explained] | None = None
+
+    @classmethod
+    def of(cls, oracle: Oracle) -> Self:
+        """Of a target, in its own inputs."""
+        return cls(oracle.query, None if oracle.explained is None else oracle.query_gradients)
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """Answers (n, m)."""
+        return self.answers(rows)
+
+    def within(self, frame: Frame, unit: float = 1.0) -> Self:
+        """Of coordinates y in a frame: the rows are frame.points(unit y)."""
+        asked = self.of_rows(lambda y: frame.points(unit * y))
+        explained = asked.explained
+        if explained is None:
+            return asked
+
+        def along(y: FloatArray) -> Explained:
+            found = explained(y)
+            return Explained(found.values, unit * found.gradients @ frame.basis.T)
+
+        return replace(asked, explained=along)
+
+    def of_rows(self, rows: Ask) -> Self:
+        """Of what `rows` makes of the rows that are asked; gradients stay those of the target's own."""
+        explained = self.explained
+        answers = self.answers
+        of_gradients = None if explained is None else (lambda x: explained(rows(x)))
+        return type(self)(lambda x: answers(rows(x)), of_gradients)
+
+
+@dataclass(frozen=True)
 class Gradients:
-    """At each point the value, the slopes along the directions, their noise, and whether the check passed."""
+    """At each point the value, the slopes along the directions, their noise, and whether the check passed.
+
+    Gradients that the target answers itself pass, and nothing checks them.
+    """
 
     points: FloatArray  # (n, d)
     value: FloatArray  # (n, m)
@@ -46,7 +89,7 @@ class Gradients:
 
 
 def gradients(
-    ask: Callable[[FloatArray], FloatArray],
+    ask: Ask,
     points: FloatArray,
     directions: FloatArray | None,
     steps: FloatArray,
@@ -61,8 +104,10 @@ def gradients(
 
     Steps of 0, where rounding leaves no room, give none that is good. Cost: k + 2 rows a point, and as many again for
     each time its steps had to be shortened; with one round the steps stay as they are. `lost` is noise of answers
-    besides, by what they are.
+    besides, by what they are. Of a `Question` with gradients, 1 row a point.
     """
+    if isinstance(ask, Question) and ask.explained is not None:
+        return _answered(ask.explained, points, directions, steps, noise, lost)
     shorter_steps = 4.0
     at = np.linalg.norm(points, axis=1)
     near, steps, good = noise.at(at), steps.copy(), np.zeros(len(points), dtype=bool)
@@ -87,6 +132,25 @@ def gradients(
     return Gradients(points, value, slope, steps, slope_sd, good, off)
 
 
+def _answered(
+    explained: Callable[[FloatArray], Explained],
+    points: FloatArray,
+    directions: FloatArray | None,
+    steps: FloatArray,
+    noise: DistanceNoise,
+    lost: ExtraNoise | None,
+) -> Gradients:
+    """Gradients as the target answers them; relative to its terms they are as noisy as its values."""
+    found = explained(points)
+    at, full = np.linalg.norm(points, axis=1), np.linalg.norm(found.gradients, axis=2).max(axis=1)
+    sd = noise.at(at) if lost is None else np.hypot(noise.at(at), lost(points, found.values))
+    terms = np.maximum(np.abs(found.values).max(axis=1) + full * at, DOUBLE.tiny)
+    slope_sd = np.maximum(answer_roundings(full), sd / terms * full)
+    slope = found.gradients if directions is None else found.gradients @ directions.T
+    good, unchecked = np.ones(len(points), dtype=bool), np.full(len(points), np.inf)
+    return Gradients(points, found.values, slope, steps.copy(), slope_sd, good, unchecked)
+
+
 def _point_batches(which: np.ndarray, dim: int, directions: FloatArray | None) -> list[np.ndarray]:
     rows = (dim if directions is None else len(directions)) + GRADIENT_ROWS
     return [which[some] for some in row_batches(len(which), rows, dim)]
@@ -106,7 +170,7 @@ class _StepAnswers:
 
 
 def _take_steps(
-    ask: Callable[[FloatArray], FloatArray],
+    ask: Ask,
     points: FloatArray,
     directions: FloatArray | None,
     steps: FloatArray,
@@ -199,7 +263,7 @@ class Crossings:
 
 
 def cross(
-    ask: Callable[[FloatArray], FloatArray],
+    ask: Ask,
     points: FloatArray,
     directions: FloatArray,
     reach: FloatArray,

@@ -6,7 +6,6 @@ which two rows show. This works for any piecewise linear function of any depth; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +13,7 @@ import numpy as np
 from reluctant.geometry.gradients import gradients
 from reluctant.geometry.lines import DistanceNoise, Frame, orthogonal_moves
 from reluctant.numerics import DOUBLE, FloatArray
-
-Ask = Callable[[FloatArray], FloatArray]
+from reluctant.oracles.base import Ask
 
 LEAST_FRESH = 1e-6  # part of a gradient outside the directions so far that may be a new one
 

@@ -45,8 +45,8 @@ from reluctant.geometry.lines import (
     find_pieces,
 )
 from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.oracles.base import Ask
 
-Ask: TypeAlias = Callable[[FloatArray], FloatArray]
 AskAt: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]  # positions on lines of these indices to answers
 LostAt: TypeAlias = Callable[[IntArray, FloatArray, FloatArray], FloatArray]  # the same and answers to their noise
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from reluctant.errors import NonFiniteAnswer
+from reluctant.errors import NonFiniteAnswer, NonFiniteGradient
 from reluctant.interface.noise import narrowest_format, rounding_noise
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
@@ -85,6 +85,12 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
     if reading.kind is GradientKind.GRADIENT:
         return oracle, reading
     return oracle.around(Unexplained(oracle.inner)), reading
+
+
+def undefined_at(error: NonFiniteGradient) -> Diagnosis:
+    """Gradients that agreed with differences, and are no numbers at other inputs."""
+    bad = int((~np.isfinite(error.answers)).any(axis=1).sum())
+    return Diagnosis("explanation-undefined", {"bad": bad, "asked": len(error.answers)})
 
 
 def read_gradients(oracle: Counting, rng: np.random.Generator, scale: float = 1.0) -> GradientReading:

@@ -33,7 +33,6 @@ from reluctant.interface.noise import (
     FEWEST_VALUES,
     SECOND_DIFFERENCE_GAIN,
     STEP_RATIO,
-    Ask,
     Paths,
     ShortLines,
     add_up_to_one,
@@ -47,7 +46,7 @@ from reluctant.interface.noise import (
     on_decimals,
 )
 from reluctant.numerics import FloatArray, unit_roundoff
-from reluctant.oracles.base import Kind
+from reluctant.oracles.base import Ask, Kind
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import PERCENT
 

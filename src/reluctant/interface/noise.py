@@ -10,7 +10,7 @@ therefore reads the digits of the probabilities themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -21,7 +21,7 @@ from reluctant._words import words
 from reluctant.errors import LinkMismatch
 from reluctant.messages.diagnosis import rounded_to
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
-from reluctant.oracles.base import Kind, Oracle, as_answers, check_rows
+from reluctant.oracles.base import Ask, Kind, Oracle, as_answers, check_rows
 from reluctant.oracles.links import (
     ROUNDED_PROBABILITY_SLACK,
     answer_ends,
@@ -160,9 +160,6 @@ def _both_ways(
     answers = ask(oracle, np.concatenate([centres + offsets, centres - offsets]))
     ahead, behind = answers.reshape(2, len(steps), len(centres), -1)
     return ahead, behind
-
-
-Ask = Callable[[FloatArray], FloatArray]
 
 
 @dataclass

@@ -302,6 +302,11 @@ INTERFACES: Mapping[str, Entry] = {
         "Values alone were used. Check the function that computes them.",
         example=GRADIENTS_WRONG,
     ),
+    "explanation-undefined": Entry(
+        "Gradients are NaN or infinite at {bad} of {asked} inputs, as they may be where a function bends.",
+        "Values alone were used. Let gradients have one-sided values there, as autograd does.",
+        example={"bad": 1, "asked": 20},
+    ),
     "explanation-other": Entry(
         "The gradients are those of another function: they agree with differences of values at {agreeing} of {points} "
         "inputs.",

@@ -91,6 +91,11 @@ ERRORS: Mapping[str, str] = {
         "Give the `domain` in which the target is defined, or avoid these rows. With a link, a probability of "
         "exactly 0 or 1 does this."
     ),
+    "non-finite-gradient": (
+        "The target answered numbers, and NaN or inf for their gradients, as it may where a function bends. The rows "
+        "are on the error (`error.rows`). Let gradients have one-sided values there, as autograd does. `extract`, "
+        "`recover_span` and `flip_sign` go on from values alone."
+    ),
     "link-mismatch": (
         "The answers contradict the link. They are values or labels instead of probabilities, exceed 1 behind a "
         "tanh, or sum to one behind a sigmoid. "

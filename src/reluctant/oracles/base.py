@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluctant._words import Placeholder, Words, words
 from reluctant.domains import Domain
-from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, NonFiniteAnswer, OutsideDomain
+from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, NonFiniteAnswer, NonFiniteGradient, OutsideDomain
 from reluctant.numerics import FLOAT_BYTES, HOST, Array, Arrays, FloatArray, all_finite, joined
+
+Ask: TypeAlias = Callable[[FloatArray], FloatArray]  # rows (n, d) to answers (n, m)
 
 
 def whole_units(rows: int, unit: int) -> int:
@@ -278,7 +280,7 @@ class Oracle(ABC):
         answers = as_answers(explained.answer(rows), len(rows), explained.outputs)
         found = Explained.unpacked(answers, self.facts.dim)
         check_finite(lambda: rows, found.values, self.advice)
-        check_finite(lambda: rows, answers, KINK_ADVICE, "the gradient")
+        check_finite(lambda: rows, answers, KINK_ADVICE, "the gradient", NonFiniteGradient)
         return found
 
     @final
@@ -455,14 +457,15 @@ def check_moves(moves: Moves, dim: int) -> None:
 
 
 def check_finite(
-    asked: Callable[[], FloatArray], answers: FloatArray, advice: str, what: str = "target"
+    asked: Callable[[], FloatArray], answers: FloatArray, advice: str, what: str = "target",
+    error: type[NonFiniteAnswer] = NonFiniteAnswer,
 ) -> FloatArray:  # fmt: skip
     """The answers, or an error that keeps the rows `asked` and answers if any is NaN or inf."""
     if all_finite(answers):
         return answers
     bad, rows = np.flatnonzero(~np.isfinite(answers).all(axis=1)), asked()
     got = f"{what}: got NaN or inf for {len(bad)} of {len(rows)} rows (first: row {bad[0]}), expected finite numbers. "
-    raise NonFiniteAnswer(Words(got, advice), rows=rows, answers=answers)
+    raise error(Words(got, advice), rows=rows, answers=answers)
 
 
 def as_answers(raw: object, rows: int, outputs: int | None) -> FloatArray:

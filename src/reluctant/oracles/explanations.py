@@ -15,7 +15,7 @@ import numpy as np
 from reluctant._words import words
 from reluctant.errors import InvalidAnswer
 from reluctant.numerics import FloatArray
-from reluctant.oracles.base import Explained, Facts, Oracle, PassThrough, Wrapper
+from reluctant.oracles.base import Ask, Explained, Facts, Oracle, PassThrough, Wrapper
 
 
 def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | None) -> FloatArray:
@@ -63,11 +63,14 @@ class Rewritten(Wrapper):
         outer: the wrapper, whose facts these are.
         inner: answers with gradients.
         rewrite: what it makes of them.
+        inputs: the rows that it asks `inner` for those that it is asked; None for the same.
     """
 
-    def __init__(self, outer: Wrapper, inner: Oracle, rewrite: Callable[[Explained], Explained]) -> None:
+    def __init__(
+        self, outer: Wrapper, inner: Oracle, rewrite: Callable[[Explained], Explained], inputs: Ask | None = None
+    ) -> None:
         super().__init__(inner)
-        self._outer, self._rewrite = outer, rewrite
+        self._outer, self._rewrite, self._inputs = outer, rewrite, inputs
 
     @property
     def facts(self) -> Facts:
@@ -77,7 +80,8 @@ class Rewritten(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Pass on, then rewrite."""
-        return self._rewrite(Explained.unpacked(self.inner.answer(rows), rows.shape[1])).packed
+        asked = rows if self._inputs is None else self._inputs(rows)
+        return self._rewrite(Explained.unpacked(self.inner.answer(asked), asked.shape[1])).packed
 
 
 BESIDE_ZERO = 2.0**-26  # of the largest input: half the digits of float64 lie on either side of such a step

@@ -126,12 +126,15 @@ class Scaled(Wrapper):
 
     def answer(self, rows: FloatArray) -> FloatArray:
         """Ask the target at its own rows, which rounding may not carry over its bounds."""
-        asked = self.units.rows(rows)
-        return self.inner.answer(asked if self.bounds.is_space else np.clip(asked, self.bounds.low, self.bounds.high))
+        return self.inner.answer(self._own_rows(rows))
 
     def explaining(self, inner: Oracle) -> Oracle:
         """Gradients by these units."""
-        return Rewritten(self, Scaled(inner, self.units, self.bounds, None), self._in_units)
+        return Rewritten(self, inner, self._in_units, self._own_rows)
+
+    def _own_rows(self, rows: FloatArray) -> FloatArray:
+        asked = self.units.rows(rows)
+        return asked if self.bounds.is_space else np.clip(asked, self.bounds.low, self.bounds.high)
 
     def _in_units(self, found: Explained) -> Explained:
         return Explained(found.values, found.gradients * self.units.scale)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.geometry.boundary import Ask
 from reluctant.geometry.gradients import gradients
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.interface.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.oracles.base import Ask
 from reluctant.span.first_look import FirstLook, Ground, LivePoints, moves_outside
 from reluctant.span.long_steps import LEAST_NEW, FoundSpan, loud_places
 from reluctant.span.subspace import Complement

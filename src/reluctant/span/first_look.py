@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask
+from reluctant.geometry.boundary import WITHIN_BOUNDS
 from reluctant.geometry.lines import BoolArray, orthogonal_moves
 from reluctant.interface import Interface
 from reluctant.interface.health import examine
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.base import check_rows
+from reluctant.oracles.base import Ask, check_rows
 
 REACH = 15.0  # of long steps, in typical inputs: noise of ten times the norm of a row stays within it
 LABEL_REACH = 3.0  # the same from labels: farther out a crossing is placed too roughly to be called unmoved

@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike
 
 from reluctant._words import words
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, NonFiniteAnswer
+from reluctant.errors import InvalidInput, NonFiniteAnswer, NonFiniteGradient
 from reluctant.interface import Interface
-from reluctant.interface.gradient_kinds import trusted
+from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.kinds import Shape
 from reluctant.interface.noise import digits_noise
 from reluctant.interface.reach import FARTHEST, find_link, smaller, unsaturated_box
@@ -453,7 +453,11 @@ class _Recovery:
             self.run.evidence["gradients are"] = reading.diagnosis
         if oracle.explained is None:
             return None
-        ended = from_gradients(oracle, self.inputs, rng, self.run.keep, self.reach)
+        try:
+            ended = from_gradients(oracle, self.inputs, rng, self.run.keep, self.reach)
+        except NonFiniteGradient as error:
+            self.run.evidence["gradients are"] = undefined_at(error)
+            return None
         if ended is None or ended[0] not in GOOD_OUTCOMES:
             return None
         scale = self.inputs.scale_of(ended[1].points, self.inputs.unit)

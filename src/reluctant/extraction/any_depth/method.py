@@ -35,7 +35,7 @@ from reluctant.extraction.method import (
     affine_map,
     check_settings,
 )
-from reluctant.geometry import DistanceNoise
+from reluctant.geometry import DistanceNoise, Question
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
@@ -78,7 +78,7 @@ class AnyDepth(Method):
         else:
             space = SearchSpace.around(self.first, oracle.dim)
         memory = Memory()
-        ask = memory.listening(lambda rows: oracle.query(space.points(rows)))
+        ask = memory.listening(Question.of(oracle).within(space.frame, space.unit))
         store = KinkStore(ask, space.dim, space.noise(noise), rng, self.lines_end)
         with oracle.stage("lines"):
             store.scan_random(self.first_lines)

@@ -24,7 +24,7 @@ from reluctant.extraction.method import Certificate, Memory
 from reluctant.extraction.orientation import always_active, find_turned, turn_terms
 from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.fitting.network_fit import neuron_errors, polish
-from reluctant.geometry import DistanceNoise, gradients
+from reluctant.geometry import DistanceNoise, Question, gradients
 from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
@@ -337,7 +337,7 @@ def refine_first_weights(
     gradient_rank = 1e-3  # relative; what the gradients hardly say stays as it is
     points, combinations, room = spanning_points(network, rng)
     with oracle.stage("first weights", expected=len(points) * (network.dim + 2)):
-        found = gradients(oracle.query, points, None, room_step * room, noise, rng)
+        found = gradients(Question.of(oracle), points, None, room_step * room, noise, rng)
     if not found.good.any():
         return network
     left = combinations[found.good].reshape(-1, network.widths[1])

@@ -13,7 +13,7 @@ import numpy as np
 
 from reluctant.extraction.any_depth.readout import refine_first_weights, spanning_points
 from reluctant.extraction.method import OrientedHyperplanes, StageFailed
-from reluctant.geometry import DistanceNoise, Frame, gradients
+from reluctant.geometry import DistanceNoise, Frame, Question, gradients
 from reluctant.geometry.lines import whole_space
 from reluctant.geometry.row_space import row_space
 from reluctant.networks import ReLUNetwork
@@ -35,7 +35,7 @@ class SearchSpace:
         if oracle.dim < many_inputs:
             return cls(whole_space(oracle.dim))
         with oracle.stage("row space"):
-            return cls(row_space(oracle.query, oracle.dim, noise, rng).frame)
+            return cls(row_space(Question.of(oracle), oracle.dim, noise, rng).frame)
 
     @classmethod
     def around(cls, first: OrientedHyperplanes, dim: int) -> SearchSpace:
@@ -84,7 +84,7 @@ class SearchSpace:
         chosen, combinations, room = spanning_points(network, rng)
         points = self.points(chosen)
         with oracle.stage("first weights", expected=len(points) * (oracle.dim + 2)):
-            found = gradients(oracle.query, points, None, step * self.unit * room, noise, rng)
+            found = gradients(Question.of(oracle), points, None, step * self.unit * room, noise, rng)
         left, right = combinations[found.good].reshape(-1, network.widths[1]), found.slope[found.good]
         right = right.reshape(len(left), oracle.dim)
         rows = np.linalg.lstsq(left, right, rcond=None)[0]

@@ -8,7 +8,6 @@ apart in three or four discs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from reluctant.geometry.gradients import EXTRAPOLATION_NOISE, SMALLEST_CROSSED_B
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
+from reluctant.oracles.base import Ask
 from reluctant.oracles.ledger import check_time
 
 PLANE_ROUNDINGS = 64.0  # of a network's own hyperplanes, in units of one
@@ -112,8 +112,6 @@ class CreasePlanes:
         return np.asarray(near.any(axis=1))
 
 
-AskRows = Callable[[FloatArray], FloatArray]
-
 PLACES_AN_UNKNOWN, EXTRA_PLACES = 1.5, 6  # places for each unknown, and more
 SPARE_PLACES = 3  # places more than unknowns that must agree
 INSIDE_ROOM = 0.03  # of the room around a crease: how far off it may be expected
@@ -127,7 +125,7 @@ MOST_DISCS, MOST_LOST = 12, 4  # discs in all, and in a row on which a crease wa
 FIT_DEVIATIONS = 4.0  # deviations of a fit
 
 
-def follow_planes(ask: AskRows, planes: CreasePlanes, noise: DistanceNoise, rng: np.random.Generator) -> CreasePlanes:
+def follow_planes(ask: Ask, planes: CreasePlanes, noise: DistanceNoise, rng: np.random.Generator) -> CreasePlanes:
     """The hyperplanes that could be followed over all that Gaussian inputs meet, to their last digit.
 
     Cost: about 6 d + 30 rows for each disc, one or two discs a hyperplane and two or three more in a cluster.
@@ -180,7 +178,7 @@ def _places_on(planes: CreasePlanes, radius: FloatArray, everywhere: BoolArray, 
     return np.asarray(rows - off[:, :, None] * planes.normals[:, None])
 
 
-def _crossings(ask: AskRows, planes: CreasePlanes, rows: FloatArray, noise: DistanceNoise) -> Crossings:
+def _crossings(ask: Ask, planes: CreasePlanes, rows: FloatArray, noise: DistanceNoise) -> Crossings:
     """Cross every hyperplane at its places, no longer than it takes to meet the crease."""
     _, k, d = rows.shape
     away = np.linalg.norm(rows - planes.centre[:, None], axis=2)

@@ -24,8 +24,8 @@ from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, g
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray, quotient
 from reluctant.oracles import Counting
+from reluctant.oracles.base import Ask
 
-AskRows = Callable[[FloatArray], FloatArray]
 Residual = Callable[[FloatArray], FloatArray]  # rows to target less network
 
 
@@ -67,7 +67,7 @@ class LineReader:
     beside_origin: float = 1e-6  # length of the steps for them
 
     def read(
-        self, ask: AskRows, line: Lines, noise: DistanceNoise, rng: np.random.Generator, known: CreasePlanes
+        self, ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator, known: CreasePlanes
     ) -> LineLook:
         """Scan a line at whose origin something may be narrow; measure the hyperplane of each crease that is not known.
 
@@ -78,7 +78,7 @@ class LineReader:
         return LineLook(planes, len(scan.creases), int(scan.open.sum()), noise)
 
     def _scanned_line(
-        self, ask: AskRows, line: Lines, noise: DistanceNoise, rng: np.random.Generator
+        self, ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator
     ) -> tuple[Scan, DistanceNoise]:
         """Scan a line; if that ends in dust, the noise is larger where it passes than where it was measured."""
         most, places = self.first_rows, self._doubling_places(line.scale)
@@ -102,9 +102,7 @@ class LineReader:
     def _wide_slopes(self, scan: Scan, line: Lines) -> FloatArray:
         return scan.pieces.slope[scan.pieces.certified & (scan.pieces.length > self.dust * line.scale)]
 
-    def _noise_at_origin(
-        self, ask: AskRows, line: Lines, noise: DistanceNoise, rng: np.random.Generator
-    ) -> DistanceNoise:
+    def _noise_at_origin(self, ask: Ask, line: Lines, noise: DistanceNoise, rng: np.random.Generator) -> DistanceNoise:
         """Noise where a target that is flat elsewhere is steep. Cost: 7 rows."""
         dim = line.origins.shape[1]
         steps = rng.standard_normal((self.origin_slopes, dim)) * line.scale * self.beside_origin / np.sqrt(dim)
@@ -120,7 +118,7 @@ class LineReader:
 
     def _first_planes(
         self,
-        ask: AskRows,
+        ask: Ask,
         line: Lines,
         scan: Scan,
         noise: DistanceNoise,
@@ -155,7 +153,7 @@ class LineReader:
 
     def _gradients_beside(
         self,
-        ask: AskRows,
+        ask: Ask,
         line: Lines,
         t: FloatArray,
         new: IntArray,

@@ -9,7 +9,6 @@ their thresholds differ by at most α; a close one is left out if the answers ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,9 +23,8 @@ from reluctant.geometry.lines import BoolArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
+from reluctant.oracles.base import Ask
 from reluctant.oracles.ledger import check_time
-
-AskRows = Callable[[FloatArray], FloatArray]
 
 SAMPLES_AN_UNKNOWN, EXTRA_SAMPLES = 1.5, 20  # Gaussian samples for each unknown, and more
 SAMPLES_IN_STRIP = 4  # samples around each hyperplane
@@ -46,7 +44,7 @@ class OutputSample:
         return float(((self.weight * (self.answers - network(self.rows))) ** 2).sum())
 
 
-def draw_sample(ask: AskRows, planes: CreasePlanes, noise: DistanceNoise, rng: np.random.Generator) -> OutputSample:
+def draw_sample(ask: Ask, planes: CreasePlanes, noise: DistanceNoise, rng: np.random.Generator) -> OutputSample:
     """Gaussian rows and rows around every hyperplane. Cost: 1.5 rows for each unknown and 4 a hyperplane."""
     dim = planes.normals.shape[1]
     unknowns = len(planes) + dim + 1 + dim * int(planes.gate.sum())

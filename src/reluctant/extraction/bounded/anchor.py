@@ -16,7 +16,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.method import check_settings
 from reluctant.fitting.least_squares import solve_weighted
-from reluctant.geometry import DistanceNoise, Gradients, Scan, gradients
+from reluctant.geometry import DistanceNoise, Gradients, Question, Scan, gradients
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
@@ -277,11 +277,20 @@ class BoundedTarget:
 
     def ask(self, rows: FloatArray) -> FloatArray:
         """Answers; rows that rounding has put a hair outside are put back."""
-        return self.oracle.query(np.clip(rows, self.domain.low, self.domain.high))
+        return self.oracle.query(self._inside(rows))
+
+    def _inside(self, rows: FloatArray) -> FloatArray:
+        return np.clip(rows, self.domain.low, self.domain.high)
 
     def gradients(self, points: FloatArray, axes: FloatArray | None, steps: FloatArray) -> Gradients:
         """Slopes at points along these axes, None for the coordinates."""
-        return gradients(self.ask, points, axes, steps, self.noise, self.rng, domain=self.domain, lost=self.lost)
+        question = Question.of(self.oracle).of_rows(self._inside)
+        return gradients(question, points, axes, steps, self.noise, self.rng, domain=self.domain, lost=self.lost)
+
+    @property
+    def answers_gradients(self) -> bool:
+        """True if a gradient costs one row."""
+        return self.oracle.explained is not None
 
     def noise_of(self, rows: FloatArray, answers: FloatArray) -> FloatArray:
         """Noise (n,) of these answers: by where they were asked, and by the digits that probabilities lose."""

@@ -219,7 +219,7 @@ class _Stretches:
         points, dim = self.points[pieces], self.points.shape[1]
         room = _room_of_known(known, points)
         steps = np.minimum(SHORT_STEP * self.length[pieces], room)
-        if dim >= worth_a_trial:
+        if dim >= worth_a_trial and not inside.answers_gradients:
             axes = np.eye(dim)[inside.rng.choice(dim, trial_coordinates, replace=False)]
             trial = inside.gradients(points, axes, steps)
             factors = factorise(groups, *_PieceGradients(pieces, trial).changes(groups, known, axes), self.ray)

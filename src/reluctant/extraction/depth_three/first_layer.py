@@ -29,7 +29,7 @@ from reluctant.extraction.depth_three.rows import (
     view_each,
 )
 from reluctant.extraction.method import StageFailed
-from reluctant.geometry import DistanceNoise, gradients
+from reluctant.geometry import DistanceNoise, Question, gradients
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
@@ -123,7 +123,7 @@ def group_rows(
     """
     points = planes.frame.points(np.array([group.point for group in groups]))
     steps = ROW_STEP * np.sqrt(len(planes.frame.basis)) * np.array([group.reach for group in groups])
-    found = gradients(oracle.query, points, None, steps, noise, rng)
+    found = gradients(Question.of(oracle), points, None, steps, noise, rng)
     if not found.good.all():
         raise StageFailed("refine", "points with a crease on every side", number=int((~found.good).sum()), limit=0)
     rows = [_solve_group(slope, planes, group) for slope, group in zip(found.slope, groups, strict=True)]

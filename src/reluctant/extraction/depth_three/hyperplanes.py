@@ -9,7 +9,6 @@ layer neurons than inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import OrientedHyperplanes, Shows, StageFailed
 from reluctant.extraction.straight_creases import LineInPlane, ends_in_cells, look_along
-from reluctant.geometry import DistanceNoise, Frame, Lines, gradients
+from reluctant.geometry import DistanceNoise, Frame, Lines, Question, gradients
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.lines import BoolArray, IntArray, orthogonal_moves
 from reluctant.geometry.row_space import value_changes
@@ -483,9 +482,9 @@ class _HyperplaneSearch:
         slopes += np.einsum("pma,ak->pmk", measured.slope, others)
         return slopes, measured.sd, measured.good & known
 
-    def in_frame(self, frame: Frame) -> Callable[[FloatArray], FloatArray]:
+    def in_frame(self, frame: Frame) -> Question:
         """The target as a function of the coordinates of a frame."""
-        return lambda y: self.oracle.query(frame.points(y))
+        return Question.of(self.oracle).within(frame)
 
     def confirmed(self, new: FramedHyperplanes, sure: BoolArray) -> FramedHyperplanes:
         """Without those that are not sure and that far random points of theirs do not show."""
@@ -536,7 +535,7 @@ class _HyperplaneSearch:
             new = found.frame.new_directions(min(dim - k, k), self.rng)
             steps = np.sqrt(2) * self.noise.at(np.linalg.norm(found.points, axis=1)) / found.slope_sd
             rows = found.frame.points(found.points)
-            measured = gradients(self.oracle.query, rows, new, steps, self.noise, self.rng)
+            measured = gradients(Question.of(self.oracle), rows, new, steps, self.noise, self.rng)
             found = found.widened(new, measured.slope, np.where(measured.good, measured.sd, np.inf))
             found = found.chosen(found.errors < WORST_NORMAL)
         return found

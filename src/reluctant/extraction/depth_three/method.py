@@ -25,7 +25,8 @@ from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
-from reluctant.oracles import Counting, Facts, Oracle, Wrapper
+from reluctant.oracles import Counting, Explained, Facts, Oracle, Wrapper
+from reluctant.oracles.explanations import Rewritten
 
 T = TypeVar("T")
 
@@ -164,6 +165,13 @@ class Peeled(Wrapper):
     def answer(self, rows: FloatArray) -> FloatArray:
         """Ask the target at inputs with these hidden values."""
         return self.inner.answer(self.inputs(rows))
+
+    def explaining(self, inner: Oracle) -> Oracle:
+        """Gradients along hidden values."""
+        return Rewritten(self, inner, self._along_hidden, self.inputs)
+
+    def _along_hidden(self, found: Explained) -> Explained:
+        return Explained(found.values, found.gradients @ self._inverse)
 
 
 def peel(oracle: Counting, layer: FirstLayer) -> Counting:

@@ -18,7 +18,7 @@ import scipy.optimize
 
 from reluctant.extraction.depth_three.hyperplanes import FramedHyperplanes
 from reluctant.extraction.method import StageFailed
-from reluctant.geometry import DistanceNoise, Frame, Gradients, gradients
+from reluctant.geometry import DistanceNoise, Frame, Gradients, Question, gradients
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
@@ -307,12 +307,12 @@ class _RowGradients:
 
     def at(self, points: FloatArray, neurons: IntArray, within: Frame | None) -> Gradients:
         """Gradients at the points of these neurons: in all of input space, or within a frame."""
-        points, ask = points[neurons], self.oracle.query
+        points, question = points[neurons], Question.of(self.oracle)
         steps = ROW_STEP * np.sqrt(points.shape[1]) * self.places.reach[neurons]
         if within is None:
-            found = gradients(ask, self.frame.points(points), None, steps, self.noise, self.rng)
+            found = gradients(question, self.frame.points(points), None, steps, self.noise, self.rng)
         else:
-            found = gradients(lambda y: ask(within.points(y)), points, None, steps, self.noise, self.rng)
+            found = gradients(question.within(within), points, None, steps, self.noise, self.rng)
         if not found.good.all():
             raise StageFailed("refine", "points with a crease on every side", number=int((~found.good).sum()), limit=0)
         return found
@@ -436,7 +436,7 @@ def remeasure_rows(
         return network
     with oracle.stage("rows again", expected=2 * len(places.neurons) * (oracle.dim + 2)):
         points, steps = np.concatenate([places.inside, places.outside]), np.tile(places.steps, 2)
-        found = gradients(oracle.query, points, None, steps, noise, rng)
+        found = gradients(Question.of(oracle), points, None, steps, noise, rng)
     return _with_rows(network, errors, places.neurons, found)
 
 

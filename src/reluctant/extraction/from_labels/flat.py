@@ -12,9 +12,10 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BoundaryPoints, Draw, row_norms
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
-from reluctant.geometry.boundary import WITHIN_BOUNDS, Ask, LabelLines, label_crossings
+from reluctant.geometry.boundary import WITHIN_BOUNDS, LabelLines, label_crossings
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
+from reluctant.oracles.base import Ask
 
 OUTSIDE = -1.0  # the label of points outside the domain, which are not asked
 PULLED = (0.5, 0.99)  # of the way to the bounds: where points go that lie outside
