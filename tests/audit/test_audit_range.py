@@ -7,9 +7,11 @@ import pytest
 from audit_kit import Rows, fields, limits, reason, reasons, step, why
 from audit_targets import NETWORK, confident
 
-from reluctant import open_oracle
+from reluctant import DepthTwo, open_oracle
 from reluctant.audit import audit
 from reluctant.audit.facts import Bounds
+from reluctant.extraction import attempts
+from reluctant.extraction.ladder import again_and_again
 from reluctant.testing import planted
 
 
@@ -27,10 +29,10 @@ def test_inside_a_box_nothing_outside_is_asked(valid, seed):
     assert found.pictures.plane is not None
 
 
-def test_where_inputs_are_clipped_nothing_bends_for_a_neuron(record):
+def test_where_inputs_are_clipped_nothing_bends_for_a_neuron(record, monkeypatch):
+    monkeypatch.setattr(attempts, "LADDER", again_and_again(DepthTwo()))  # others recover the clipping as a layer
     steps = ["health", "extraction", "part", "learning"]
-    network = planted((2, 12, 1), 0)  # of most others the clipping is recovered as a layer of its own
-    found = record(lambda x: network(np.clip(x, -1, 1)), 2, steps=steps)
+    found = record(lambda x: NETWORK(np.clip(x, -1, 1)), 6, steps=steps)
     assert found.extraction.outcome == "partial"
     assert found.part is None
     assert "extractable" in found.verdict.unsettled
