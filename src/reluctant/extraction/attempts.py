@@ -50,7 +50,6 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
-from reluctant.interface.column_scales import changing_units, found_units
 from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -79,7 +78,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.explanations import Unexplained
-from reluctant.oracles.input_units import Box, InputUnits, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, changing_units, found_units, scaled_by
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, in_units, opened_target

@@ -7,7 +7,7 @@ import pytest
 from sweeps import sweep
 
 import reluctant as rl
-from reluctant.interface.column_scales import found_units
+from reluctant.oracles.input_units import found_units
 from reluctant.testing import planted
 
 SCALE = np.array([1e-6, 1e6, 1.0, 250.0, 3e5, 0.08, 1e-3, 12.0])
