@@ -9,11 +9,14 @@ import pytest
 
 import reluctant as rl
 from reluctant.extraction.attempts import Place, labels_apart
+from reluctant.extraction.from_labels.bent_model import BentModel
+from reluctant.extraction.from_labels.joint_polish import LocatedPoints
 from reluctant.extraction.from_labels.method import FirstLabels, NewLabel
+from reluctant.extraction.from_labels.missed_creases import Brackets, Peeling
 from reluctant.geometry.boundary import only_labels
 from reluctant.interface.kinds import IntegerKind, Shape
 from reluctant.networks import ReLUNetwork
-from reluctant.verification.label_check import check_labels
+from reluctant.verification.label_check import check_labels, largest_share
 
 
 def balanced(n: int, k: int, seed: int, first: float = 1.0) -> ReLUNetwork:
@@ -197,6 +200,50 @@ def test_verification_asks_every_pair_of_classes_that_meet():
     ]
     assert [check.ok for check in checks] == [True, False]
     assert checks[0].pairs == 3
+    assert checks[0].share < checks[1].share
+    assert checks[0].input_share < 0.04
+
+
+def test_an_output_that_few_inputs_show():
+    """Where the fifth neuron is off, a false weight there changes the label of few inputs of three times the scale.
+
+    It is refused. The search finds such a weight from labels, where no boundary of the class shows it.
+    """
+    true, normal = of_classes(6, 5, 3, seed=831001), np.random.default_rng(1).standard_normal
+    claim = np.array([[0.4], [0.0], [0.0]])
+    extra = ReLUNetwork(
+        [np.vstack([true.weights[0], -true.weights[0][4]]), np.hstack([true.weights[1], claim])],
+        [np.append(true.biases[0], -true.biases[0][4]), true.biases[1]],
+    )
+    oracle = rl.open_oracle(lambda x: true(x).argmax(axis=1), dim=6)
+    checks = [
+        check_labels(
+            only_labels(oracle), network, lambda n: normal((n, 6)), np.sqrt(6), lambda a: a[:, 0].astype(int), tol=1e-6
+        )
+        for network in (true, extra)
+    ]
+    assert [check.ok for check in checks] == [True, False]
+    result, x = rl.extract(oracle, rng=831001), 3 * normal((100_000, 6))
+    assert result.ok
+    assert np.array_equal(result.network(x).argmax(axis=1), true(x).argmax(axis=1))
+
+
+def test_a_neuron_that_fits_is_kept_and_the_next_one_looked_at():
+    """Both brackets cross a known crease. Without the first neuron no located point fits, without the second all do."""
+    model = BentModel(np.eye(3)[:2], np.zeros(2), np.array([0.3, 0.3]), np.array([0.1, 0.1, 1.0]), 0.0)
+    points = np.random.default_rng(0).uniform(0.5, 2, (8, 3)) * [-1, 1, 1]
+    located = LocatedPoints(model.projected(points, 1e-12)[0], np.full(8, 1e-12))
+    before, behind = np.array([[0.1, 1, 0], [1, 0.1, 0]]), np.array([[-0.1, 1, 0], [1, -0.1, 0]])
+    brackets, search = Brackets(before, behind), Peeling(None, located, located.points)
+    less = search.without_one(model, brackets, brackets.crossed(model))
+    assert np.array_equal(less.directions, np.eye(3)[:1])
+    kept = search.without_one(model, brackets[:1], brackets[:1].crossed(model))
+    assert kept is model
+
+
+def test_shares_grow_with_what_was_seen():
+    assert [round(1000 * largest_share(events, 1000), 2) for events in (0, 1, 3)] == [3.0, 4.74, 7.75]
+    assert largest_share(5, 2) == 1.0
 
 
 def test_a_network_inside_a_box():

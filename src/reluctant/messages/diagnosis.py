@@ -214,7 +214,8 @@ def _boundary_points(fields: Fields) -> str:
     )
     return (
         f"{within}, and {fields['wrong_inputs']} of {fields['inputs']} random inputs have another label. With "
-        f"{fields['confidence']:.0%} confidence less than {fields['share']:.1%} of the boundary is off by more."
+        f"{fields['confidence']:.0%} confidence less than {fields['share']:.1%} of the boundary is off by more, and "
+        f"less than {fields['input_share']:.1%} of the inputs of one scale have another label."
     )
 
 

@@ -1,8 +1,9 @@
 """`check_labels`: a network compared with a target that answers labels alone.
 
 Points of the network's decision boundary are asked a step δ to both sides, δ on a ladder from 1e-3 to 1e-11 of a
-typical input. The smallest δ at which every label is right is the boundary error. Points lie between random inputs and
-on both sides of every crease that meets the boundary; random inputs at two scales look for regions of another label.
+typical input. The smallest δ at which every label is right is the boundary error. Points lie between random inputs, on
+both sides of every crease that meets the boundary, and on both sides of every crease between every two classes that
+meet there. Random inputs at two scales look for regions of another label.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
@@ -20,7 +22,7 @@ from reluctant.oracles import Counting
 
 LADDER = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11)  # of a typical input
 CONFIDENCE = 0.95
-RULE_OF_THREE = 3.0  # nothing wrong in n points: with 95 % confidence less than 3 / n of them are
+CLASS_POOL = 2**14  # segments of each scale between which rare facets of several classes are looked for
 
 Draw = Callable[[int], FloatArray]  # so many inputs (n, d)
 
@@ -34,7 +36,8 @@ class LabelVerification:
     answer from both sides at that step. pairs: of classes that meet at these. undecided: other points of it, too close
     to another boundary of the network.
     wrong: points at the step below, 0 at the last. inputs, wrong_inputs: random ones, and those of another label.
-    share: part of the boundary that may be off by more. untested: neurons whose crease was not seen to meet it.
+    share: part of the boundary that may be off by more. input_share: part of the inputs of one scale that may have
+    another label. untested: neurons whose crease was not seen to meet the boundary.
     """
 
     ok: bool
@@ -47,6 +50,7 @@ class LabelVerification:
     inputs: int
     wrong_inputs: int
     share: float
+    input_share: float
     confidence: float
     untested: int
     queries: int
@@ -67,6 +71,11 @@ class LabelVerification:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return asdict(self)
+
+
+def largest_share(events: int, looks: int) -> float:
+    """The share of events that so many independent looks leave possible, with CONFIDENCE: 3 / n where none was seen."""
+    return min(1.0, float(gammaincinv(events + 1, CONFIDENCE)) / max(looks, 1))
 
 
 def classes(network: ReLUNetwork, rows: FloatArray) -> np.ndarray:
@@ -125,12 +134,24 @@ class PredictedBoundary:
         pairs = np.sort(np.stack([one, other], axis=1), axis=1)
         return cls(network, points[sound], normals[sound] / length[sound, None], pairs[sound])
 
-    def of_rare_pairs(self, first: int, each: int) -> np.ndarray:
-        """Points beyond the first ones, so that there are so many of every pair of classes."""
+    def of_rare_kinds(self, first: int, each: int) -> np.ndarray:
+        """Points beyond the first ones, for so many on each side of every neuron between every two classes.
+
+        An output weight that is wrong, of one class and one neuron, is wrong on one such side alone.
+        """
+        every = np.ones((len(self), 1), dtype=bool)
+        side = np.concatenate([every, *self.network.patterns(self.points)], axis=1)
+        pair = np.unique(self.pairs, axis=0, return_inverse=True)[1].reshape(-1)[:, None]
+        columns = np.arange(side.shape[1])
+        kinds = np.unique((pair * len(columns) + columns) * 2 + side, return_inverse=True)[1].reshape(len(self), -1)
+        lacking = each - np.bincount(kinds[:first].ravel(), minlength=kinds.max(initial=0) + 1)
         chosen: list[int] = []
-        for pair in np.unique(self.pairs, axis=0):
-            mine = np.flatnonzero((self.pairs == pair).all(axis=1))
-            chosen += list(mine[mine >= first][: max(each - int((mine < first).sum()), 0)])
+        for kind in np.argsort(np.bincount(kinds.ravel()), kind="stable"):  # the rarest bring others with them
+            if lacking[kind] > 0:
+                mine = first + np.flatnonzero((kinds[first:] == kind).any(axis=1))
+                new = np.setdiff1d(mine, chosen)[: lacking[kind]]
+                lacking -= np.bincount(kinds[new].ravel(), minlength=len(lacking))
+                chosen += list(new)
         return np.array(chosen, dtype=int)
 
 
@@ -179,32 +200,34 @@ def check_labels(
         label_of: class numbers of answers (n, 1), as the network counts them.
         tol: largest boundary error, in typical inputs, that counts as right.
         finest: steps below this, in typical inputs, are within the rounding of the target.
-        points, inputs: how many are compared, at each of two scales; besides four at each crease, and two of every
-            pair of classes that meet.
+        points, inputs: how many are compared, at each of two scales; besides four at each crease, and two on each
+            side of every crease between every two classes that meet there.
 
     Where most boundary points lie too close to another boundary to be asked, nothing counts as right.
 
     Cost: about 4 rows a boundary point and 2 an input.
     """
-    before, part, each_pair = oracle.queries, 4, 2
+    before, part, each_kind = oracle.queries, 4, 2
+    pool = 8 * points if network.outputs == 1 else max(8 * points, CLASS_POOL)
     own = [4 * finest, finest] if finest > LADDER[-1] else []
     steps = sorted([step for step in LADDER if step > finest] + own, reverse=True)
     with oracle.stage("verify"):
         far = 3.0 if oracle.facts.domain.is_space else 1.0
         rows = np.concatenate([draw(inputs), far * draw(inputs)])
         decided = _clear_of_boundary(network, rows, steps[-1] * size)
-        wrong_inputs = int((label_of(oracle.query(rows[decided])) != classes(network, rows[decided])).sum())
+        other_label = np.zeros(len(rows), dtype=bool)
+        other_label[decided] = label_of(oracle.query(rows[decided])) != classes(network, rows[decided])
         boundary = others = PredictedBoundary.none(network)
         for scale in (1.0, far):
-            first, second = scale * draw(8 * points), scale * draw(8 * points)
-            found = PredictedBoundary.between(network, first, second)
+            found = PredictedBoundary.between(network, scale * draw(pool), scale * draw(pool))
             boundary += found[np.arange(len(found))[:points]]
-            others += found[found.of_rare_pairs(points, each_pair)]
+            others += found[found.of_rare_kinds(points, each_kind)]
         random_points = len(boundary)  # other points are chosen, and say nothing of shares
         boundary += others
         near, untested = beside_creases(network, draw, 1e-2 * size, pairs=16)
         boundary += near[np.flatnonzero(oracle.facts.domain.inside(near.points))]
         error, wrong, seen = np.inf, 0, np.zeros(len(boundary), dtype=bool)
+        off = ~seen
         for step in reversed(steps):
             off, seen = _wrong_beside(oracle, boundary, step * size, label_of)
             if not off.any():
@@ -214,15 +237,20 @@ def check_labels(
         for step in steps:  # another region may lie a longer step away
             if len(boundary) and step > error:
                 some = np.arange(0, len(boundary), part)
-                if _wrong_beside(oracle, boundary[some], step * size, label_of)[0].any():
-                    error = np.inf
+                beside = _wrong_beside(oracle, boundary[some], step * size, label_of)[0]
+                if beside.any():
+                    error, off[some] = np.inf, beside
     most_seen = 2 * seen.sum() > len(boundary)
     return LabelVerification(
-        ok=bool(most_seen and error <= tol and not wrong_inputs), boundary_error=float(error), tol=tol,
+        ok=bool(most_seen and error <= tol and not other_label.any()), boundary_error=float(error), tol=tol,
         points=int(seen.sum()), pairs=len(np.unique(boundary[seen].pairs, axis=0)), undecided=int((~seen).sum()),
-        wrong=wrong, inputs=int(decided.sum()), wrong_inputs=wrong_inputs,
-        share=RULE_OF_THREE / max(int(seen[:random_points].sum()), 1), confidence=CONFIDENCE, untested=untested,
-        queries=oracle.queries - before,
+        wrong=wrong, inputs=int(decided.sum()), wrong_inputs=int(other_label.sum()),
+        share=largest_share(int(off[:random_points].sum()), int(seen[:random_points].sum())),
+        input_share=max(
+            largest_share(int(wrong.sum()), int(asked.sum()))
+            for wrong, asked in zip(np.split(other_label, 2), np.split(decided, 2), strict=True)
+        ),
+        confidence=CONFIDENCE, untested=untested, queries=oracle.queries - before,
     )  # fmt: skip
 
 

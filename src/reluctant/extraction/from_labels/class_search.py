@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
-from reluctant.extraction.from_labels.bent_model import BoundaryPoints, Points
+from reluctant.extraction.from_labels.bent_model import BoundaryPoints, Points, row_norms
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
@@ -207,6 +207,7 @@ def class_fit(creases: Creases, facets: Facets, classes: int, size: float) -> Cl
 
 
 WANTED = 1e-11  # of a typical input: the error of the boundary in the whole space
+FEW_CANDIDATES, MANY_CANDIDATES = 4000, 2**20  # points of the model's boundary; of the second, numbers in their rows
 
 
 def class_model(labels: Counting, space: Flat, flat: Flat, classes: int) -> ClassModel:
@@ -236,14 +237,17 @@ class ClassOutputs:
 
     def completed(self, offset: float) -> ClassModel:
         """The model with coefficients that the flat did not show. Cost: about 20 rows a coefficient."""
-        rounds, left = 12, 1.0
+        rounds, left, candidates = 12, 1.0, max(3 * self.unknown, FEW_CANDIDATES)
         for _ in range(rounds):
             check_time()
-            points, error = self.to_test()
+            points, error = self.to_test(candidates)
             held = self.space.holds(points, offset * self.size)
             left = 1 - float(held.mean()) if len(held) else 1.0
             open_ = held & (DOUBTS * error > WANTED * self.size)
             if not (left or open_.any()):
+                if candidates < MANY_CANDIDATES // self.unknown:  # a facet of few inputs may be all that shows a number
+                    candidates = MANY_CANDIDATES // self.unknown
+                    continue
                 ends = self.wrong_inputs()
                 if not len(ends[0]):
                     return self.model
@@ -254,6 +258,7 @@ class ClassOutputs:
             wrong = points[~held]
             far = self.space.rng.uniform(0.02, 0.5, len(wrong))[:, None] * self.size * wrong.across
             self.fit(known + self.between(wrong.points - far, wrong.points + far))
+            self.without_false_regions(np.concatenate([wrong.points - far, wrong.points + far]))
         raise StageFailed("hidden", "the boundary bends where no neuron explains it", number=left, limit=0.0)
 
     @property
@@ -275,9 +280,9 @@ class ClassOutputs:
         """Derivatives (n, q) of the distance from the boundary by the numbers of the outputs."""
         return self.model.equations(at)[1][:, -self.unknown :]
 
-    def to_test(self) -> tuple[BoundaryPoints, FloatArray]:
+    def to_test(self, candidates: int) -> tuple[BoundaryPoints, FloatArray]:
         """Points of the model's boundary: those that fix its numbers best, and random ones; with standard errors."""
-        candidates, some = max(3 * self.unknown, 4000), 200  # many: a small facet may be all that shows a number
+        some = 200
         points = self.model.boundary_points(self.space.draw, candidates)
         points = self.model.clear(points, CLEAR * self.size)
         points = points[self.space.rng.permutation(len(points))[:candidates]]
@@ -296,6 +301,24 @@ class ClassOutputs:
         wrong = rows[self.space.labels(rows) != self.model.labels(rows)]
         first = np.repeat(wrong, segments, axis=0)
         return first, rows[self.space.rng.integers(inputs, size=len(first))]
+
+    def without_false_regions(self, y: FloatArray) -> None:
+        """Change numbers that no located point shows until points (n, d) have the labels of the target. Cost: n rows.
+
+        Such a number may give a class a region where it has none: then no boundary point shows it, labels alone do.
+        """
+        shown = 1e-6  # of the largest singular value: rows below show nothing
+        inside, claimed = self.space.labels(y).astype(int), self.model.labels(y)
+        wrong = np.flatnonzero(inside != claimed)
+        at = self.model.across(y[wrong], np.stack([claimed[wrong], inside[wrong]], axis=1))
+        located = self.rows(self.located)
+        columns = row_norms(np.concatenate([located, self.rows(at)]).T)
+        _, singular, right = np.linalg.svd(triangle(np.concatenate([located / columns, np.zeros((self.unknown,) * 2)])))
+        open_ = right[singular < shown * singular.max(initial=1.0)]
+        rows = (self.rows(at) / columns) @ open_.T
+        off = self.model.equations(at)[0]  # below 0: the class that it claims is larger
+        change = np.linalg.lstsq(rows, -2 * off, rcond=1e-6)[0] @ open_ / columns
+        self.model = self.model.moved(np.append(np.zeros(self.model.width * (self.model.dim + 1)), change))
 
     def fit(self, new: LocatedPoints) -> None:
         """The outputs that fit all located points, as near to those before as these allow."""

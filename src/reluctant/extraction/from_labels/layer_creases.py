@@ -22,12 +22,12 @@ from reluctant.extraction.from_labels.walks import Bends, Creases, Facets, Walks
 from reluctant.extraction.method import StageFailed
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
-from reluctant.verification.label_check import RULE_OF_THREE
+from reluctant.verification.label_check import largest_share
 
 FEW_CUT = 0.4  # of a crease's bends: facets that it may cut
 STRAIGHT = 1e-3  # of a typical input: points farther from a crease lie on one side of it
 ALL_STRAIGHT = 0.95  # of the bends on straight creases: the target has one hidden layer
-MOST_CROOKED = 0.1  # of all bends off straight creases; three more than were seen may be
+MOST_CROOKED = 0.1  # share of bends off straight creases that those seen may leave possible
 FEWEST = 3  # bends of a crease that runs straight across others
 LAYER_FLAT = 6  # dimensions
 WORST_CONDITION = 1e6  # of the weights: beyond, one of them is a sum of others
@@ -155,7 +155,7 @@ class LayerFlat:
             rounds -= 1
             crooked, bends = int((~np.isin(owners, straight)).sum()), max(len(owners), 1)
             share = 1 - crooked / bends
-            if share > ALL_STRAIGHT and crooked + RULE_OF_THREE < MOST_CROOKED * bends:
+            if share > ALL_STRAIGHT and largest_share(crooked, bends) < MOST_CROOKED:
                 raise OneHiddenLayer(share)
         new = [crease for crease in straight if not self.known(creases, crease)]
         chosen = np.concatenate([np.empty(0, dtype=int), *(self.best_bends(owners == crease) for crease in new)])

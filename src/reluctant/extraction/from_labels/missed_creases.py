@@ -194,9 +194,9 @@ class Peeling:
             nearest = np.linalg.norm(bad[:, None] - good, axis=2).argmin(axis=1)
             brackets = self.brackets(model, good[nearest], bad)
             crossed = brackets.crossed(model)
-            wrong = np.flatnonzero(crossed.sum(axis=1) == 1)
-            if len(wrong):  # the model is wrong from one of its own creases on
-                model = self.without(model, int(crossed[wrong[0]].argmax()), brackets.before[wrong[0]])
+            less = self.without_one(model, brackets, crossed)
+            if less is not model:
+                model = less
                 continue
             model = self.with_neurons(model, brackets[np.flatnonzero(~crossed.any(axis=1))])
             if not model.width and rounds == LONELY and self.waiting:
@@ -255,6 +255,14 @@ class Peeling:
             return model
         self.located += new
         return better
+
+    def without_one(self, model: BentModel, brackets: Brackets, crossed: BoolArray) -> BentModel:
+        """The model without the first of its neurons from whose crease on it is wrong; as it was if there is none."""
+        for bracket in np.flatnonzero(crossed.sum(axis=1) == 1):
+            less = self.without(model, int(crossed[bracket].argmax()), brackets.before[bracket])
+            if less is not model:
+                return less
+        return model
 
     def without(self, model: BentModel, neuron: int, kept: FloatArray) -> BentModel:
         """The model without a neuron, continued from the side of `kept`, and without the points behind its crease.
