@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from reluctant.audit.steps import network_steps
+from reluctant.audit.steps import recovery_steps
 from reluctant.learning import student
 
 __all__ = ["short_training"]
@@ -18,5 +18,5 @@ def short_training(hidden: tuple[int, ...] = (16,), steps: int = 400) -> Iterato
     """Students of this one shape and of so many steps."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(student, "STUDENT_SHAPES", (hidden,))
-        patch.setattr(network_steps, "STEPS", steps // network_steps.LONGER)
+        patch.setattr(recovery_steps, "STEPS", steps // recovery_steps.LONGER)
         yield

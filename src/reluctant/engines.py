@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 
 from reluctant._optional import require
 from reluctant._version import __version__
-from reluctant._words import words
-from reluctant.errors import UnusableEngine
+from reluctant.errors import UnusableEngine, words
 
 Engine: TypeAlias = Any  # "dask://host:port", an address as a scheduler prints it, or a distributed.Client
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant._optional import require
-from reluctant._words import words
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, words
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"

@@ -14,8 +14,15 @@ from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
 from reluctant._notebook import html_table
-from reluctant._words import Words
-from reluctant.errors import BudgetExhausted, LinkMismatch, NonFiniteAnswer, NotRecovered, TargetError, TimeExhausted
+from reluctant.errors import (
+    BudgetExhausted,
+    LinkMismatch,
+    NonFiniteAnswer,
+    NotRecovered,
+    TargetError,
+    TimeExhausted,
+    Words,
+)
 from reluctant.messages.catalogue import GIVE_INPUTS, ROWS_OF_USE, of_outcome
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork

@@ -16,7 +16,7 @@ from reluctant.audit import audit
 from reluctant.audit.defense_sweep import _file_behind
 from reluctant.audit.facts import TopClasses
 from reluctant.audit.findings import Findings, Settings
-from reluctant.audit.steps.interface_steps import span_from_labels
+from reluctant.audit.steps.recovery_steps import span_from_labels
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.interface import Shape

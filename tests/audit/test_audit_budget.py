@@ -11,7 +11,7 @@ from reluctant import open_oracle
 from reluctant.audit import STEPS, audit, auditor
 from reluctant.audit.budget import FIRST, LOOKS, SHARES, reserve, share
 from reluctant.audit.record import Stop
-from reluctant.audit.steps import network_steps
+from reluctant.audit.steps import recovery_steps
 from reluctant.errors import InvalidInput
 from reluctant.oracles.ledger import add_time_apart
 from reluctant.testing import planted
@@ -60,13 +60,13 @@ def test_a_result_is_not_lost_on_its_way(monkeypatch):
     """The time ends after the method has returned, before its result is handed over."""
 
     def slowly_handed_over(oracle, known, seed):
-        found = network_steps.extract_network(oracle, known, seed)
+        found = recovery_steps.extract_network(oracle, known, seed)
         add_time_apart(2.2)
         return found
 
     handing = FunctionType(
         slowly_handed_over.__code__,
-        vars(network_steps) | {"add_time_apart": add_time_apart, "network_steps": network_steps},
+        vars(recovery_steps) | {"add_time_apart": add_time_apart, "recovery_steps": recovery_steps},
     )
     monkeypatch.setattr(auditor, "STEPS", {**STEPS, "extraction": handing})
     with open_oracle(NETWORK) as oracle:

@@ -8,7 +8,7 @@ from audit_kit import fields, why
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.audit.steps.network_steps import with_directions_of
+from reluctant.audit.steps.recovery_steps import with_directions_of
 from reluctant.evidence import COPY_DIRECTIONS
 from reluctant.networks import ReLUNetwork
 from reluctant.results import Outcome

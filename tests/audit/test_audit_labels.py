@@ -10,7 +10,7 @@ from audit_targets import NETWORK
 from reluctant import open_oracle
 from reluctant.audit import audit
 from reluctant.audit.facts import CopyMethod, ErrorKind
-from reluctant.audit.steps.interface_steps import FEW_ROWS
+from reluctant.audit.steps.recovery_steps import FEW_ROWS
 from reluctant.testing import planted
 
 WIDE_INPUT = planted((12, 4, 2))

@@ -8,7 +8,7 @@ from audit_kit import fields, limits, reason, reasons, step, why
 from audit_targets import NETWORK, confident, softmax
 from scipy.special import expit
 
-from reluctant.audit.steps import interface_steps
+from reluctant.audit.steps import recovery_steps
 from reluctant.testing import planted
 from reluctant.testing.faults import noisy
 
@@ -102,7 +102,7 @@ def test_a_sigmoid_is_looked_behind_or_not_settled(record, outputs, monkeypatch)
     behind = record(lambda x: expit(network(x)), 6, steps=["health", "extraction"])
     assert (behind.target.link, behind.target.link_found) == ("sigmoid", True)
     assert "extractable" in behind.verdict.leaks
-    monkeypatch.setattr(interface_steps, "likely_link", lambda oracle, served, rng: None)
+    monkeypatch.setattr(recovery_steps, "likely_link", lambda oracle, served, rng: None)
     found = record(lambda x: expit(network(x)), 6, steps=["health", "extraction", "learning"])
     assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
     assert found.verdict.level == "unknown"

@@ -49,7 +49,7 @@ def test_the_verdict_is_printed_where_its_page_cannot_be_written(command, npz, f
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("reluctant.report.formats.write_text", full)
+    monkeypatch.setattr("reluctant.report.page.write_text", full)
     ended = command("audit", npz, "-o", folder / "report.html", "--skip", "defenses", "--budget", 2000)
     assert ended.status == 2
     assert "parameters" in ended.out
@@ -72,7 +72,7 @@ def test_a_copy_is_written_where_the_page_cannot_be(command, npz, folder, monkey
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("reluctant.report.formats.write_text", full)
+    monkeypatch.setattr("reluctant.report.page.write_text", full)
     files = ["-o", folder / "report.html", "--copy", folder / "copy.npz"]
     assert command("audit", npz, *files, "--skip", "defenses", "--skip", "plane", "--budget", 2000).status == 2
     assert rl.ReLUNetwork.load(folder / "copy.npz").widths == rl.ReLUNetwork.load(npz).widths

@@ -7,9 +7,8 @@ import pickle
 import pytest
 
 import reluctant as rl
-from reluctant._words import HIGH, LOW, N, Option, Words, words
 from reluctant.cli.advice import as_command, typed_words
-from reluctant.errors import InvalidInput, TargetUnavailable
+from reluctant.errors import HIGH, LOW, InvalidInput, N, Option, TargetUnavailable, Words, words
 from reluctant.messages import Diagnosis, Remedy
 
 

@@ -50,7 +50,6 @@ OF_THE_COMMAND_LINE = {
     "reluctant._version",
     "reluctant.cli",
     "reluctant.cli.app",
-    "reluctant._words",
     "reluctant.errors",
 }
 

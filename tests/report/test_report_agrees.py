@@ -12,7 +12,7 @@ from sweeps import sweep
 
 from reluctant.audit.facts import CopyMethod
 from reluctant.audit.record import AuditRecord, LeakKind, Level
-from reluctant.audit.steps import interface_steps
+from reluctant.audit.steps import recovery_steps
 from reluctant.cli.advice import as_command
 from reluctant.report import audit_page, three_figures, verdict_sentence
 from reluctant.report.tables import interface_facts
@@ -133,7 +133,7 @@ def test_a_sigmoid_of_few_digits_is_read_or_settles_nothing():
 
 
 def test_a_sigmoid_that_nobody_looked_behind_settles_nothing(monkeypatch):
-    monkeypatch.setattr(interface_steps, "likely_link", lambda oracle, served, rng: None)
+    monkeypatch.setattr(recovery_steps, "likely_link", lambda oracle, served, rng: None)
     record = audited(chance, steps=(*REBUILDING, "flip", "linearity"))
     assert record.target.link == "identity"
     assert record.verdict.unsettled == (LeakKind.EXTRACTABLE, LeakKind.APPROXIMABLE, LeakKind.FLIPPABLE)

@@ -19,15 +19,17 @@ from reluctant.audit.facts import State
 from reluctant.audit.findings import Findings, HeldColumns, Settings, Skip, StepFunction, seen
 from reluctant.audit.record import AuditRecord, LeakKind, StepFacts, VerdictFacts
 from reluctant.audit.record_entries import make_record
-from reluctant.audit.steps.interface_steps import check_interface, find_span, span_from_labels
-from reluctant.audit.steps.network_steps import (
+from reluctant.audit.steps.probe_steps import ask_line, ask_plane, flip_inputs, measure_errors, measure_linearity
+from reluctant.audit.steps.recovery_steps import (
+    check_interface,
     compare_with_truth,
     confirm_part,
     extract_network,
+    find_span,
     learn_network,
+    span_from_labels,
     train_network,
 )
-from reluctant.audit.steps.probe_steps import ask_line, ask_plane, flip_inputs, measure_errors, measure_linearity
 from reluctant.audit.verdict import clipped_inputs, ending_of, error_diagnosis, judge
 from reluctant.engines import Engine
 from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, ReluctantError, TranscriptMismatch

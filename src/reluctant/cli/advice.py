@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reluctant._words import Argument, Option, Placeholder, Words
 from reluctant.cli.console import shortened
 from reluctant.cli.options import NAMES, TargetOptions, command_line, flag_of
+from reluctant.errors import Argument, Option, Placeholder, Words
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.results import Ended, Outcome, Result

@@ -17,8 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant._words import words
-from reluctant.errors import LinkMismatch
+from reluctant.errors import LinkMismatch, words
 from reluctant.messages.diagnosis import rounded_to
 from reluctant.numerics import FloatArray, Noise, unit_roundoff
 from reluctant.oracles.base import Ask, Kind, Oracle, as_answers, check_rows

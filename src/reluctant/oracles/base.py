@@ -18,9 +18,18 @@ from typing import Any, ClassVar, Self, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reluctant._words import Placeholder, Words, words
 from reluctant.domains import Domain
-from reluctant.errors import InvalidAnswer, InvalidInput, InvalidRows, NonFiniteAnswer, NonFiniteGradient, OutsideDomain
+from reluctant.errors import (
+    InvalidAnswer,
+    InvalidInput,
+    InvalidRows,
+    NonFiniteAnswer,
+    NonFiniteGradient,
+    OutsideDomain,
+    Placeholder,
+    Words,
+    words,
+)
 from reluctant.numerics import FLOAT_BYTES, HOST, Array, Arrays, FloatArray, all_finite, joined
 
 Ask: TypeAlias = Callable[[FloatArray], FloatArray]  # rows (n, d) to answers (n, m)

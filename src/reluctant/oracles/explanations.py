@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant._words import words
-from reluctant.errors import InvalidAnswer
+from reluctant.errors import InvalidAnswer, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Ask, Explained, Facts, Oracle, PassThrough, Wrapper
 

@@ -17,10 +17,9 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluctant._words import words
 from reluctant.domains import Domain
 from reluctant.engines import Engine
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, words
 from reluctant.oracles.base import Kind
 from reluctant.oracles.links import AnswerLink
 

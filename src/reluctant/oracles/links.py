@@ -21,8 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant._words import Option, Words, words
-from reluctant.errors import InvalidInput, LinkMismatch
+from reluctant.errors import InvalidInput, LinkMismatch, Option, Words, words
 from reluctant.networks.network import ELEMENTWISE_LINKS, LINKS, Link
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper, layers

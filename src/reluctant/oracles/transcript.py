@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reluctant._words import words
-from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch
+from reluctant.errors import InvalidInput, TranscriptError, TranscriptMismatch, words
 from reluctant.numerics import FLOAT_BYTES, FloatArray, unit_roundoff
 from reluctant.oracles.base import Oracle, Wrapper
 from reluctant.oracles.framelog import FrameLog, LogFrame, row_keys

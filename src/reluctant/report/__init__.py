@@ -2,10 +2,9 @@
 
 from reluctant._verb import callable_as
 from reluctant.report.film import search_svg
-from reluctant.report.formats import ReportFormat, report
 from reluctant.report.junit import junit_text
 from reluctant.report.overview import three_figures, verdict_sentence
-from reluctant.report.page import audit_page, is_page_of_a_failure, render
+from reluctant.report.page import ReportFormat, audit_page, is_page_of_a_failure, render, report
 from reluctant.report.sarif import sarif_log
 
 __all__ = [

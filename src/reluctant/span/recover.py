@@ -17,9 +17,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluctant._words import words
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, NonFiniteAnswer, NonFiniteGradient
+from reluctant.errors import InvalidInput, NonFiniteAnswer, NonFiniteGradient, words
 from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.kinds import Shape

@@ -20,15 +20,19 @@ from typing import Any
 import numpy as np
 
 from reluctant._optional import require
-from reluctant._words import HIGH, LOW, N, Placeholder, words
 from reluctant.engines import check_engine
 from reluctant.errors import (
+    HIGH,
+    LOW,
     InvalidInput,
     MissingDependency,
+    N,
+    Placeholder,
     ReluctantError,
     TargetUnavailable,
     UnknownTarget,
     UnsafeFile,
+    words,
 )
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reluctant._words import words
-from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget
+from reluctant.errors import InvalidInput, TargetBusy, UnknownTarget, words
 from reluctant.oracles.base import Kind, Oracle
 from reluctant.oracles.http.inference_protocol import MODEL_PATH, OpenInferenceOracle
 from reluctant.oracles.http.json_endpoint import JsonEndpointOracle

@@ -18,15 +18,18 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from reluctant._words import N, Option, Words, words
 from reluctant.errors import (
     InvalidAnswer,
     InvalidInput,
+    N,
+    Option,
     TargetChanged,
     TargetError,
     TargetUnavailable,
     UnknownTarget,
     UnsupportedModel,
+    Words,
+    words,
 )
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, as_answers

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from reluctant._words import N, words
-from reluctant.errors import InvalidAnswer, InvalidInput
+from reluctant.errors import InvalidAnswer, InvalidInput, N, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Facts, Kind, as_answers
 from reluctant.oracles.http.inference_protocol import DATATYPES, NUMBER_NAMES

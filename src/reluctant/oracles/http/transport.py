@@ -27,16 +27,18 @@ from urllib.request import getproxies, proxy_bypass
 import numpy as np
 
 from reluctant._optional import require
-from reluctant._words import Option, Words, words
 from reluctant.errors import (
     BatchRefused,
     InvalidInput,
+    Option,
     ReluctantError,
     TargetBusy,
     TargetError,
     TargetRefused,
     TargetTimeout,
     TargetUnavailable,
+    Words,
+    words,
 )
 from reluctant.oracles.http.security import Secret, hidden_values, scrub, shown_url
 from reluctant.oracles.keywords import Serving
