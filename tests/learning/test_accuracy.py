@@ -16,8 +16,7 @@ from reluctant.extraction.any_position.accuracy import (
     measure_accuracy,
     near_creases,
 )
-from reluctant.extraction.any_position.crease_planes import CreasePlanes
-from reluctant.extraction.any_position.models import draw_sample, fit_outputs, prune
+from reluctant.extraction.any_position.crease_planes import CreasePlanes, draw_sample, fit_outputs, prune
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import WORST_CASE, planted, relative_square_error

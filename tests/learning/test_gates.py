@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.any_position.crease_planes import CreasePlanes
+from reluctant.extraction.any_position.crease_planes import CreasePlanes, draw_sample, fit_outputs
 from reluctant.extraction.any_position.line_search import GateSearch, line_through
-from reluctant.extraction.any_position.models import draw_sample, fit_outputs
 from reluctant.geometry import DistanceNoise
 from reluctant.testing import relative_square_error
 from reluctant.testing.families import cancelling_clusters, generic

@@ -21,22 +21,20 @@ import numpy as np
 from reluctant.errors import InvalidInput
 from reluctant.extraction.any_position.accuracy import (
     DrawnPoints,
+    Model,
     check_network,
+    closely_checked,
     draw_points,
+    fitted_model,
+    model_of,
+    oriented_model,
+    oriented_network,
     output_units,
     points_to_see,
     remaining_risk,
 )
 from reluctant.extraction.any_position.crease_planes import CreasePlanes
 from reluctant.extraction.any_position.line_search import improve_by_lines
-from reluctant.extraction.any_position.models import (
-    Model,
-    closely_checked,
-    fitted_model,
-    model_of,
-    oriented_model,
-    oriented_network,
-)
 from reluctant.extraction.candidate_check import FEW_DIGITS_TOLERANCE
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits

@@ -20,8 +20,7 @@ from reluctant.interface.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.base import Ask
 from reluctant.span.first_look import FirstLook, Ground, LivePoints, moves_outside
-from reluctant.span.long_steps import LEAST_NEW, FoundSpan, loud_places
-from reluctant.span.subspace import Complement
+from reluctant.span.subspace import LEAST_NEW, Complement, FoundSpan, loud_places
 
 
 @dataclass(frozen=True)

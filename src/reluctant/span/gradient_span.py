@@ -17,7 +17,7 @@ from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.results import Outcome
 from reluctant.span.first_look import UNCLEAR_ANGLE, UNCLEAR_MARGIN, Ground, Inputs
-from reluctant.span.long_steps import FoundSpan, leak_slopes
+from reluctant.span.subspace import FoundSpan, leak_slopes
 
 ROWS_AT_ONCE, ROWS_IN_BOUNDS = 8, 64  # gradients asked together; as many that bring nothing end a search
 STEPS_OUTSIDE, STEPS_IN_BOUNDS = 12, 64  # from inputs whose answers are known; bounds make them short

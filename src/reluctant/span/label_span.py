@@ -36,8 +36,7 @@ from reluctant.span.first_look import (
     asked_inside,
     moves_outside,
 )
-from reluctant.span.long_steps import SpanEnding
-from reluctant.span.subspace import Complement
+from reluctant.span.subspace import Complement, SpanEnding
 
 CHECKED_POINTS = 64  # boundary points
 CHECK_ASIDE, CHECK_OFFSET = 2.0, 0.004  # a silent direction: such a step along it leaves every point in the offset

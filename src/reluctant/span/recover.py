@@ -46,11 +46,13 @@ from reluctant.span.first_look import (
 )
 from reluctant.span.gradient_span import from_gradients
 from reluctant.span.label_span import from_labels
-from reluctant.span.long_steps import (
+from reluctant.span.singular_values import oversampled_span
+from reluctant.span.subspace import (
     LONG_STEPS,
     LONG_STEPS_IN_BOUNDS,
     FoundSpan,
     SpanEnding,
+    Subspace,
     leak_slopes,
     long_steps,
     loud_places,
@@ -59,8 +61,6 @@ from reluctant.span.long_steps import (
     slopes_inside,
     span_tilt,
 )
-from reluctant.span.singular_values import oversampled_span
-from reluctant.span.subspace import Subspace
 
 ATTEMPTS = 3  # times that fresh inputs may show more
 LEAST_WEAK = 1e-9  # part of a gradient outside a fine span that may be a direction

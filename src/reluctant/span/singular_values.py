@@ -21,7 +21,7 @@ from reluctant.geometry.lines import BoolArray
 from reluctant.interface.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.span.first_look import FirstLook, Ground, LivePoints, as_long_as_allowed
-from reluctant.span.long_steps import (
+from reluctant.span.subspace import (
     LONGEST_STEP,
     FoundSpan,
     SlopesInside,

@@ -1,4 +1,4 @@
-"""The error of a network under the Gaussian, sampled near its creases, and the risk of a missed bump.
+"""Models and their errors: a network under the Gaussian, sampled near its creases, and the risk of a missed bump.
 
 Plain Gaussian samples are blind: a wrong neuron in a cluster errs within 1e-9 of a crease, where none of them is.
 So some samples lie near the creases of the network, at distances spread over twelve orders of magnitude, and every
@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.extraction.any_position.crease_planes import CreasePlanes
+from reluctant.extraction.any_position.crease_planes import CreasePlanes, draw_sample, fit_outputs, prune
+from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.lines import IntArray, answer_roundings
 from reluctant.messages import Diagnosis, Notes
@@ -324,3 +325,83 @@ def _no_better_than_noise(checked: NetworkCheck, noise: DistanceNoise) -> Networ
 
 def _with_high(checked: NetworkCheck, high: float) -> NetworkCheck:
     return replace(checked, accuracy=replace(checked.accuracy, high=high))
+
+
+# ---- models
+
+SAME_ERROR = 1e-2  # of the error: a network that differs by less, or by noise, is the same
+TERM_ROUNDINGS = 4.0  # of the largest term that an answer is the sum of
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network, the hyperplanes it bends along, and its check."""
+
+    network: ReLUNetwork
+    planes: CreasePlanes
+    checked: NetworkCheck
+
+    def good_for(self, eps: float) -> bool:
+        """True if the error is at most eps, at the upper end of its interval."""
+        return self.checked.accuracy.high <= eps
+
+    def better_than(self, other: Model | None) -> bool:
+        """True if its error is the smaller one."""
+        return other is None or self.checked.accuracy.error < other.checked.accuracy.error
+
+
+def model_of(
+    oracle: Counting, network: ReLUNetwork, drawn: DrawnPoints, noise: DistanceNoise, rng: np.random.Generator
+) -> Model:
+    """A network found elsewhere. Cost: 256 rows."""
+    checked = check_network(oracle, network, drawn, noise, rng)
+    return Model(network, CreasePlanes.of(network, checked.typical), checked)
+
+
+def fitted_model(
+    oracle: Counting, planes: CreasePlanes, drawn: DrawnPoints, noise: DistanceNoise, rng: np.random.Generator
+) -> Model:
+    """The best network with these hyperplanes, or those of them that are needed.
+
+    Cost: 256 rows, 1.5 for each unknown, and 4 a hyperplane.
+    """
+    with oracle.stage("outputs"):
+        sample = draw_sample(oracle.query, planes, noise, rng)
+    planes = prune(planes, sample)
+    network = fit_outputs(planes, sample)
+    return Model(network, planes, check_network(oracle, network, drawn, noise, rng))
+
+
+def oriented_network(network: ReLUNetwork, rows: FloatArray, allowed: float) -> ReLUNetwork:
+    """The network without its skip term, if that changes answers to `rows` by no more than `allowed` and roundings.
+
+    In a cluster every digit counts. A network without neurons is an affine one.
+    """
+    if network.skip is None or network.depth != 2:
+        return network
+    if not network.widths[1]:
+        return ReLUNetwork([network.skip], [network.biases[1]])
+    answers = network(rows)
+    terms = network.preactivations(rows)[0] * np.abs(network.weights[1]).max(axis=0)
+    allowed += TERM_ROUNDINGS * unit_roundoff(np.float64) * float(np.abs(terms).max(initial=0))
+    for other in (ReLUNetwork(network.weights, network.biases), orient(network)):
+        if np.abs(other(rows) - answers).max() <= allowed:
+            return other
+    return network
+
+
+def oriented_model(
+    oracle: Counting, model: Model, drawn: DrawnPoints, noise: DistanceNoise, rng: np.random.Generator
+) -> Model:
+    """The same, oriented if that can be had without loss, and checked at new points. Cost: 256 rows."""
+    accuracy = model.checked.accuracy
+    allowed = SAME_ERROR * float(np.sqrt(accuracy.error * accuracy.variance)) + noise.near
+    network = oriented_network(model.network, model.checked.rows, allowed)
+    return Model(network, model.planes, check_network(oracle, network, drawn, noise, rng))
+
+
+def closely_checked(
+    oracle: Counting, model: Model, drawn: DrawnPoints, noise: DistanceNoise, rng: np.random.Generator, eps: float
+) -> Model:
+    """The same, its error measured where it is, if it is close to eps. Cost: up to 768 rows."""
+    return replace(model, checked=check_closely(oracle, model.network, model.checked, drawn, noise, rng, eps))

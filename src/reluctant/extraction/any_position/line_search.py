@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.any_position.accuracy import DrawnPoints, check_network
+from reluctant.extraction.any_position.accuracy import DrawnPoints, Model, check_network, fitted_model
 from reluctant.extraction.any_position.crease_planes import CreasePlanes, follow_planes
-from reluctant.extraction.any_position.models import Model, fitted_model
 from reluctant.extraction.method import Memory, remember
 from reluctant.fitting.network_fit import MOST_PARAMETERS, polish
 from reluctant.geometry import Creases, DistanceNoise, Gradients, Lines, Scan, gradients, scan_lines

@@ -13,10 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.any_position.accuracy import DrawnPoints, draw_points
+from reluctant.extraction.any_position.accuracy import DrawnPoints, Model, draw_points, fitted_model
 from reluctant.extraction.any_position.crease_planes import CreasePlanes
 from reluctant.extraction.any_position.line_search import improve_by_lines
-from reluctant.extraction.any_position.models import Model, fitted_model
 from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.numerics import FloatArray
