@@ -21,6 +21,7 @@ ReluctantError
 │   └── InvalidAnswer                it answered with the wrong shape, type or number of rows
 │       ├── NonFiniteAnswer          NaN or inf where a number was expected
 │       │   └── NonFiniteGradient    the answers are numbers, their gradients are not
+│       ├── InvalidGradient          gradients of the wrong shape or type beside the answers
 │       └── LinkMismatch             answers that are not what the link says
 ├── BudgetExhausted                  the next rows would pass the budget; they were not sent
 │   └── TimeExhausted                the time given to this part of a run is over; they were not sent
@@ -49,6 +50,7 @@ __all__ = [
     "BatchRefused",
     "BudgetExhausted",
     "InvalidAnswer",
+    "InvalidGradient",
     "InvalidInput",
     "InvalidRows",
     "InvalidWeights",
@@ -312,6 +314,17 @@ class NonFiniteGradient(NonFiniteAnswer):
     """The target answered numbers, and NaN or inf for their gradients, as it may where a function bends."""
 
     slug = "non-finite-gradient"
+
+
+class InvalidGradient(InvalidAnswer):
+    """The gradients beside the answers have the wrong shape or type; `got` names it."""
+
+    slug = "invalid-gradient"
+
+    def __init__(self, message: str, *, got: str, expected: str) -> None:
+        super().__init__(message)
+        self.got = got
+        self.expected = expected
 
 
 class BudgetExhausted(ReluctantError):

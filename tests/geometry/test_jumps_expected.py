@@ -1,8 +1,9 @@
 """Creases that are expected on a line: one row between any two of them, and none where they are not."""
 
 import numpy as np
+import pytest
 
-from reluctant.geometry.jumps import ExpectedCreases, GradientNoise, jumps_on_line
+from reluctant.geometry.jumps import ExpectedCreases, GradientNoise, TooManyJumps, jumps_on_line
 from reluctant.geometry.lines import DistanceNoise, Lines
 from reluctant.oracles.base import Explained
 from reluctant.testing import planted
@@ -36,3 +37,12 @@ def test_hyperplanes_that_are_not_there_hide_nothing():
     plain, _ = searched(network, line)
     found, _ = searched(network, line, ExpectedCreases.of_hyperplanes(line, *other.hyperplanes()))
     np.testing.assert_allclose(found, plain, rtol=1e-6, atol=1e-9)
+
+
+def test_a_smooth_function_ends_the_search():
+    def ask(rows):
+        return Explained(np.sin(rows[:, :1]), np.stack([np.cos(rows[:, 0]), 0 * rows[:, 0]], axis=1)[:, None])
+
+    line = Lines.random(np.random.default_rng(1), 1, 2)
+    with pytest.raises(TooManyJumps):
+        jumps_on_line(ask, line, GradientNoise(DistanceNoise(1e-15, 1e-16)))

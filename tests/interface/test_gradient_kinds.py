@@ -121,3 +121,29 @@ def test_gradients_that_are_no_numbers_are_named():
     result = rl.extract(small, gradients=lambda x: np.nan * small.gradients(x), rng=0)
     assert result.ok
     assert result.evidence["gradients"].slug == "explanation-not-finite"
+
+
+@pytest.mark.parametrize("widths", [(8, 5, 1), (9, 6, 4, 2)])
+def test_gradients_with_fewer_digits_than_values_are_named(widths):
+    network = planted(widths, 1)
+    result = rl.extract(network, gradients=lambda x: network.gradients(x).astype(np.float32), rng=0)
+    assert result.ok
+    assert result.evidence["gradients"].slug == "explanation-rounded"
+
+
+def test_gradients_of_the_wrong_shape_leave_values_alone():
+    def transposed(x):
+        return np.swapaxes(TRUE.gradients(x), 1, 2)
+
+    result = rl.extract(TRUE, gradients=transposed, rng=0)
+    assert result.ok
+    assert "got an answer of shape (4, 20, 2) for 4 rows, expected (4, 2, 20)" in str(result.evidence["gradients"])
+    span = rl.recover_span(TRUE, gradients=transposed, rng=0)
+    assert span.ok
+    assert span.evidence["gradients are"].slug == "explanation-invalid"
+    assert rl.flip_sign(TRUE, np.ones(20), gradients=transposed).ok
+
+
+def test_zeros_are_no_signs():
+    oracle = rl.open_oracle(TRUE, gradients=lambda x: 0 * TRUE.gradients(x))
+    assert read_gradients(oracle, np.random.default_rng(0)).kind is GradientKind.OTHER

@@ -44,7 +44,7 @@ from reluctant.adversarial.gradient_source import (
     checked_steps,
 )
 from reluctant.domains import Domain
-from reluctant.errors import InvalidInput, NonFiniteGradient, TargetError
+from reluctant.errors import InvalidGradient, InvalidInput, NonFiniteGradient, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
 from reluctant.interface.noise import (
     answer_kind,
@@ -292,7 +292,7 @@ def _by_answered_gradients(oracle: Counting, start: FloatArray, steps: int, thre
         return None
     try:
         return _followed_gradients(AnsweredTarget.at(oracle, start), start, steps, threshold)
-    except NonFiniteGradient:
+    except (NonFiniteGradient, InvalidGradient):
         return None
 
 

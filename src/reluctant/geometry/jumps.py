@@ -24,6 +24,7 @@ SAME_ROUNDINGS = 2.0**9  # of the largest gradient: gradients of one piece diffe
 NARROWEST = 2.0**-34  # angle between two rows that no second crease is looked for in
 EXPECTED_WITHIN = 1e-7  # of scale and distance: how far from its place an expected crease may be
 MOST_ROUNDS = 200  # a crowd of creases is cut in two in each
+MOST_JUMPS = 2**13  # of a line: every interval of a smooth function holds one more
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def jumps_on_line(
     *,
     size: Callable[[], float] = lambda: 0.0,
     first: int = 2,
-    most: float = np.inf,
+    most: float = MOST_JUMPS,
     expected: ExpectedCreases | None = None,
     begun: SearchedLine | None = None,
 ) -> Jumps:

@@ -13,8 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from reluctant.errors import NonFiniteAnswer, NonFiniteGradient
-from reluctant.interface.noise import narrowest_format, rounding_noise
+from reluctant.errors import InvalidGradient, NonFiniteAnswer, NonFiniteGradient
+from reluctant.interface.noise import UNIFORM_SD, narrowest_format, rounding_noise
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles.base import Explained
@@ -47,22 +47,26 @@ class GradientKind(StrEnum):
     NOISY = "noisy"
     ROUNDED = "rounded"
     NOT_FINITE = "not-finite"
+    INVALID = "invalid"
     OTHER = "other"
 
 
 @dataclass(frozen=True)
 class GradientReading:
-    """The kind, and how many of the inputs agree with differences of values."""
+    """The kind, how many of the inputs agree with differences of values, and what was wrong with the answer itself."""
 
     kind: GradientKind
     agreeing: int
     points: int
+    error: InvalidGradient | None = None
 
     @property
     def diagnosis(self) -> Diagnosis | None:
         """What the answers are, and what still works; None of gradients."""
         if self.kind is GradientKind.GRADIENT:
             return None
+        if self.error is not None:
+            return Diagnosis(f"explanation-{self.kind}", {"got": self.error.got, "expected": self.error.expected})
         remedies = (DIVIDED,) if self.kind is GradientKind.TIMES_INPUT else ()
         return Diagnosis(f"explanation-{self.kind}", {"agreeing": self.agreeing, "points": self.points}, remedies)
 
@@ -82,6 +86,9 @@ def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, Gradi
                 break
             except NonFiniteAnswer:
                 continue
+            except InvalidGradient as error:
+                reading = GradientReading(GradientKind.INVALID, 0, POINTS, error)
+                break
     if reading.kind is GradientKind.GRADIENT:
         return oracle, reading
     return oracle.around(Unexplained(oracle.inner)), reading
@@ -118,9 +125,12 @@ def _differ(one: FloatArray, other: FloatArray) -> np.ndarray:
 
 
 def _digits_of(found: Explained, moves: FloatArray, change: FloatArray) -> GradientKind:
-    """Gradients, or such that are rounded to decimals, of answers that agree with differences."""
+    """Gradients, or such that have fewer digits than the values, of answers that agree with differences."""
     size = float(np.abs(found.gradients).max())
     noise, lengths = rounding_noise(found.gradients), np.linalg.norm(moves, axis=1, keepdims=True)
+    rounding = unit_roundoff(narrowest_format(found.gradients))
+    if rounding > unit_roundoff(narrowest_format(found.values)):
+        noise = max(noise, UNIFORM_SD * rounding * size)
     left = np.abs(change - np.einsum("nmd,nd->nm", found.gradients, moves)) / lengths
     rounded = noise > ROUNDED * size and np.median(left) > noise / 10  # weights may have few decimals themselves
     return GradientKind.ROUNDED if rounded else GradientKind.GRADIENT
@@ -157,7 +167,7 @@ def _other_kind(
     if _agree(divided, rows, moves, change).sum() >= POINTS - MOST_WRONG:
         return GradientKind.TIMES_INPUT
     again = oracle.query_gradients(rows).gradients
-    if np.isin(given, (-1.0, 0.0, 1.0)).all():
+    if given.any() and np.isin(given, (-1.0, 0.0, 1.0)).all():
         return GradientKind.SIGN
     origin = np.zeros((1, oracle.dim))
     if oracle.facts.domain.contains(origin):

@@ -293,9 +293,14 @@ INTERFACES: Mapping[str, Entry] = {
         example=GRADIENTS_WRONG,
     ),
     "explanation-rounded": Entry(
-        "The gradients are close to differences of values, and rounded to decimals.",
+        "The gradients are close to differences of values, and rounded: to decimals, or to a shorter number format.",
         "Values alone were used: they have more digits.",
         example=GRADIENTS_WRONG,
+    ),
+    "explanation-invalid": Entry(
+        "Gradients are no such answers: got {got}, expected {expected}.",
+        "Values alone were used. The order is rows, outputs, inputs.",
+        example={"got": "an answer of shape (4, 20) for 4 rows", "expected": "(4, 3, 20)"},
     ),
     "explanation-not-finite": Entry(
         "Answers or gradients are NaN or infinite at every input where gradients were asked for.",

@@ -96,6 +96,11 @@ ERRORS: Mapping[str, str] = {
         "are on the error (`error.rows`). Let gradients have one-sided values there, as autograd does. `extract`, "
         "`recover_span` and `flip_sign` go on from values alone."
     ),
+    "invalid-gradient": (
+        "The gradients beside the answers have the wrong shape or type (`error.got`, `error.expected`). The order is "
+        "rows, outputs, inputs; (rows, inputs) will do for one output, which `output=` names. `extract`, "
+        "`recover_span` and `flip_sign` go on from values alone."
+    ),
     "link-mismatch": (
         "The answers contradict the link. They are values or labels instead of probabilities, exceed 1 behind a "
         "tanh, or sum to one behind a sigmoid. "

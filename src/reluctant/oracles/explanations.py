@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.errors import InvalidAnswer, words
+from reluctant.errors import InvalidGradient, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.base import Ask, Explained, Facts, Oracle, PassThrough, Wrapper
 
@@ -23,7 +23,10 @@ def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | 
     try:
         found = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidAnswer(f"gradients: got {type(raw).__name__} ({error}), expected an array of numbers.") from error
+        got, expected = type(raw).__name__, "an array of numbers"
+        raise InvalidGradient(
+            f"gradients: got {got} ({error}), expected {expected}.", got=got, expected=expected
+        ) from error
     if found.shape == (rows, outputs, dim):
         return found
     if found.shape == (rows, dim) and outputs == 1:
@@ -33,9 +36,10 @@ def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | 
         every[:, output] = found
         return every
     one = "" if outputs == 1 else f", or ({rows}, {dim}) of one output that is named"
-    raise InvalidAnswer(
-        f"gradients: got an answer of shape {found.shape} for {rows} rows, expected ({rows}, {outputs}, {dim}){one}."
-    ).advised(words("The order is rows, outputs, inputs; name one output with {output}."))
+    got, expected = f"an answer of shape {found.shape} for {rows} rows", f"({rows}, {outputs}, {dim}){one}"
+    raise InvalidGradient(f"gradients: got {got}, expected {expected}.", got=got, expected=expected).advised(
+        words("The order is rows, outputs, inputs; name one output with {output}.")
+    )
 
 
 class GradientFace(Wrapper):

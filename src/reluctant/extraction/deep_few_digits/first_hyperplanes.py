@@ -102,7 +102,7 @@ class KinkGradients:
 
     def __init__(self, asked: Asked, small: SmallFrame, frame: Frame) -> None:
         self.asked, self.small, self.frame = asked, small, frame
-        self.known: dict[int, MeasuredRow | None] = {}  # by the kink; None where no step was straight
+        self.known: dict[NormalKink, MeasuredRow | None] = {}  # by the kink; None where no step was straight
 
     def rows(self, planes: list[Hyperplane]) -> list[MeasuredRow | None]:
         """The best known row of each plane; it is measured at one kink after another until it is known well."""
@@ -113,7 +113,7 @@ class KinkGradients:
         return [self._best(plane) for plane in planes]
 
     def _found(self, plane: Hyperplane) -> list[MeasuredRow]:
-        rows = (self.known.get(id(kink)) for kink in plane.kinks)
+        rows = (self.known.get(kink) for kink in plane.kinks)
         return [row for row in rows if row is not None]
 
     def _best_error(self, plane: Hyperplane) -> float:
@@ -130,7 +130,7 @@ class KinkGradients:
 
     def measure(self, kinks: list[NormalKink]) -> None:
         """Gradients on both sides of these kinks. Cost: 4k + 2 rows a kink."""
-        kinks = [kink for kink in kinks if id(kink) not in self.known]
+        kinks = [kink for kink in kinks if kink not in self.known]
         if not kinks:
             return
         asked, small, frame = self.asked, self.small, self.frame
@@ -146,11 +146,11 @@ class KinkGradients:
         y[:, : len(small.frame.basis)] = points
         for j, kink in enumerate(kinks):
             pair = slice(2 * j, 2 * j + 2)
-            self.known[id(kink)] = None
+            self.known[kink] = None
             if np.isfinite(sds[pair]).all():
                 normal, amount, _ = rank_one((slopes[2 * j + 1] - slopes[2 * j]).T)
                 error = float(np.linalg.norm(sds[pair])) / max(float(np.linalg.norm(amount)), 1e-300)
-                self.known[id(kink)] = MeasuredRow(normal, error, y[pair], slopes[pair].transpose(0, 2, 1))
+                self.known[kink] = MeasuredRow(normal, error, y[pair], slopes[pair].transpose(0, 2, 1))
 
 
 def _turned(

@@ -81,17 +81,15 @@ def rows_of_kinks(
 ) -> list[SecondRow]:
     """Rows besides those that are known. Cost: a gradient on both sides of each kink that they do not explain."""
     neurons: list[_Neuron] = []
-    tried: set[int] = set()
+    tried: set[NormalKink] = set()
     with asked.view.oracle.stage("second layer"):
         for _ in range(ROUNDS):
             known = [*rows, *(neuron.row() for neuron in neurons if neuron.known == 1)]
-            kinks = [
-                kink for kink in small.kinks if id(kink) not in tried and not _explained(asked, layer, kink, known)
-            ]
+            kinks = [kink for kink in small.kinks if kink not in tried and not _explained(asked, layer, kink, known)]
             kinks = sorted(kinks, key=lambda kink: kink.error)[:KINKS_A_ROUND]
             if not kinks:
                 break
-            tried |= {id(kink) for kink in kinks}
+            tried.update(kinks)
             gradients.measure(kinks)
             for kink in kinks:
                 jump = _jump(layer, gradients, kink)
@@ -121,7 +119,7 @@ def _explained(asked: Asked, layer: FirstLayer, kink: NormalKink, rows: list[Sec
 
 def _jump(layer: FirstLayer, gradients: KinkGradients, kink: NormalKink) -> _Jump | None:
     """None where no step was straight, or another neuron bends there."""
-    measured, most_error = gradients.known[id(kink)], 0.05
+    measured, most_error = gradients.known[kink], 0.05
     if measured is None or not measured.error < most_error:
         return None
     normal, amount, _ = rank_one(measured.gradients[1] - measured.gradients[0])

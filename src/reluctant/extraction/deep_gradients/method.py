@@ -30,7 +30,16 @@ from reluctant.extraction.deep_gradients.layer_sides import (
 from reluctant.extraction.deep_gradients.open_cells import across_facet, probes, segment, with_more_on
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.jumps import SAME_ROUNDINGS, ExpectedCreases, GradientNoise, Jumps, SearchedLine, jumps_on_line
+from reluctant.geometry.jumps import (
+    MOST_JUMPS,
+    SAME_ROUNDINGS,
+    ExpectedCreases,
+    GradientNoise,
+    Jumps,
+    SearchedLine,
+    TooManyJumps,
+    jumps_on_line,
+)
 from reluctant.geometry.lines import BoolArray, Lines
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
@@ -232,10 +241,13 @@ class _LayerSearch:
     def look_along(self, line: Lines, depth: int = 0, *, begun: SearchedLine | None = None) -> None:
         """The creases of this line, along which so many layers do not change."""
         before = len(self.rows) - (begun is not None)
-        jumps = jumps_on_line(
-            self.ask, line, self.noise, size=lambda: self.size, first=self.settings.look,
-            expected=self.expected(line), begun=begun,
-        )  # fmt: skip
+        try:
+            jumps = jumps_on_line(
+                self.ask, line, self.noise, size=lambda: self.size, first=self.settings.look,
+                expected=self.expected(line), begun=begun,
+            )  # fmt: skip
+        except TooManyJumps as many:
+            raise self.refusal(many.found, MOST_JUMPS) from many
         rows = np.concatenate(self.rows[before:])
         sizes = np.concatenate([np.linalg.norm(each.gradients, axis=2).max(axis=1) for each in self.answers[before:]])
         self.creases.add(line, jumps, (rows, sizes), self.noise, self.size, depth)

@@ -19,7 +19,15 @@ from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.method import Candidate, Certificate, Keep, Shows, StageFailed
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
-from reluctant.geometry.jumps import SAME_ROUNDINGS, GradientNoise, Jumps, SearchedLine, TooManyJumps, jumps_on_line
+from reluctant.geometry.jumps import (
+    MOST_JUMPS,
+    SAME_ROUNDINGS,
+    GradientNoise,
+    Jumps,
+    SearchedLine,
+    TooManyJumps,
+    jumps_on_line,
+)
 from reluctant.geometry.lines import FAR_END, Batch, BoolArray, Lines
 from reluctant.interface.noise import narrowest_format
 from reluctant.networks import ReLUNetwork
@@ -129,7 +137,7 @@ def recover_from_gradients(
         lines = _whole_lines(oracle.dim, rng, settings.through) if whole else search.lines_between_pieces(rng, settings)
         quiet = False
         for number, line in enumerate(lines):
-            most = np.inf if number == 0 or not whole else settings.new_share * len(search.neurons) + FEW_NEW
+            most = MOST_JUMPS if number == 0 or not whole else settings.new_share * len(search.neurons) + FEW_NEW
             try:
                 dense = quiet and len(search.neurons) <= settings.few_neurons
                 new = search.look_along(line, settings.dense_look if dense else settings.look, most)

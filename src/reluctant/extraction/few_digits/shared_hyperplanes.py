@@ -39,7 +39,7 @@ class CrossedLine:
         return self.origin + np.atleast_1d(t)[:, None] * self.size * self.direction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NormalKink:
     """A kink with unit normal n ± error at the point y ± sd; middles (2,) and lengths (2,) of the runs beside it."""
 
