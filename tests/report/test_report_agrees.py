@@ -84,7 +84,7 @@ def test_a_reason_is_the_same_wherever_it_stands(rounded):
 def test_labels_give_the_span_that_a_link_cannot_read(rounded):
     assert rounded.span.outcome == "span-recovered"
     assert LeakKind.SPAN in rounded.verdict.leaks
-    assert states(rounded)["Directions it looks at"] == f"{rounded.span.rank} of {rounded.span.inputs}"
+    assert states(rounded)["Input directions used"] == f"{rounded.span.rank} of {rounded.span.inputs}"
 
 
 @pytest.mark.usefixtures("short_training")

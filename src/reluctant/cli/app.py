@@ -43,7 +43,7 @@ COMMANDS = {
     "compare-audits": Home("audit_commands", "Say what got worse and what got better between two audits."),
     "extract": Home("network_commands", "Recover the network behind a target exactly, and verify it."),
     "learn": Home("network_commands", "Learn a network with one hidden layer to a given accuracy."),
-    "span": Home("input_commands", "Find every direction of its input that a target looks at."),
+    "span": Home("input_commands", "Find the input directions that a target depends on."),
     "flip": Home("input_commands", "Find a small change of one input that flips the answer."),
     "verify": Home("network_commands", "Ask a target where a network could be wrong, and compare."),
     "health": Home("input_commands", "Measure an interface: noise, rounding, shape, faults."),

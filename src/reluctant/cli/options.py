@@ -36,7 +36,7 @@ TargetArgument = Annotated[
 
 Seconds = Annotated[
     float | None,
-    typer.Option(help="Most processor time, in seconds; what was found until then is kept. No limit if not given."),
+    typer.Option(help="Most processor time, in seconds; results until then are kept. No limit by default."),
 ]
 
 JsonOut = Annotated[str | None, typer.Option(metavar="FILE", help="Write the record as JSON; - for standard output.")]
@@ -56,37 +56,37 @@ class TargetOptions:
         Path | None, typer.Option(help="Folder that keeps every answer; run again with it to resume.")
     ] = None
     seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0
-    output: Annotated[int | None, typer.Option(help="Index of the one output to look at; all if not given.")] = None
+    output: Annotated[int | None, typer.Option(help="Index of the one output to use; all if not given.")] = None
     link: Annotated[
         str | None,
         typer.Option(
-            help="softmax, sigmoid, log-softmax, top-k or tanh: what turned the target's values into its answers; none "
-            "for answers that are the values. Found by itself if not given."
+            help="Function after the last layer: softmax, sigmoid, log-softmax, top-k, tanh, or none. Found "
+            "automatically if not given."
         ),
     ] = None
     percent: Annotated[
-        bool, typer.Option("--percent", help="The answers are probabilities in percent: they are divided by 100.")
+        bool, typer.Option("--percent", help="The answers are probabilities in percent: divide them by 100.")
     ] = False
     domain: Annotated[
         str | None,
         typer.Option(
             metavar="LOW,HIGH",
-            help="Bounds inside which the target may be asked; for bounds of each input a .npy file (2, d).",
+            help="Range of the inputs: no query leaves it. A .npy file (2, d) gives a range for each input.",
         ),
     ] = None
     inputs: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Rows of the kind the target is for, a .npy file (n, d): it is asked where they are, in their units.",
+            help="Typical inputs, a .npy file (n, d): queries stay near them, in the units of their columns.",
         ),
     ] = None
     gradients: Annotated[
         str | None,
         typer.Option(
             metavar="own|MODULE:NAME|TENSOR",
-            help="The target answers gradients, too: own for those of a torch module or a .npz network, "
-            "module:attribute of a function of rows, or the tensor or JSON path of a served model.",
+            help="The target also answers gradients: own (torch module, .npz network), a function as "
+            "module:attribute, or the tensor or JSON path of a served model.",
         ),
     ] = None
     explanation: Annotated[str, typer.Option(help="What --gradients answers: gradient, or input-times-gradient.")] = (
@@ -97,11 +97,11 @@ class TargetOptions:
     ] = "as-served"
     timeout: Annotated[float | None, typer.Option(help="Seconds to wait for each call.")] = None
     retries: Annotated[
-        int | None, typer.Option(help="How often a failed call is repeated; if not given 0, 8 for a served model.")
+        int | None, typer.Option(help="Repeats of a failed call; by default 0, and 8 for a served model.")
     ] = None
     batch: Annotated[
         int | None,
-        typer.Option(help="Most rows in one call or request; a served model learns from refusals if not given."),
+        typer.Option(help="Most rows in one call or request; for a served model found automatically."),
     ] = None
     trust_code: Annotated[
         bool, typer.Option("--trust-code", help="Load model files that can run code (pickle, joblib, torch).")
@@ -110,7 +110,7 @@ class TargetOptions:
         str | None,
         typer.Option(
             metavar="dask://HOST:PORT",
-            help="Ask the target on the workers of a dask cluster, each of which holds a copy of it.",
+            help="Run the target on the workers of a dask cluster; each holds a copy.",
         ),
     ] = None
     defense: Annotated[
@@ -120,7 +120,7 @@ class TargetOptions:
     connections: Annotated[int | None, typer.Option(help="Served model: requests in flight at once (4).")] = None
     rate: Annotated[
         float | None,
-        typer.Option(help="Served model: most rows a second. Audit of a file: for the time of an attack alone."),
+        typer.Option(help="Served model: most rows a second. Audit of a file: only to compute the time of an attack."),
     ] = None
     auth_env: Annotated[
         str | None,
@@ -130,21 +130,21 @@ class TargetOptions:
         str | None, typer.Option(metavar="HEADER", help="Served model: header that carries it (Authorization).")
     ] = None
     encoding: Annotated[str | None, typer.Option(help="Served model: auto, json or binary tensors.")] = None
-    datatype: Annotated[str | None, typer.Option(help="Served model: FP32 or FP64, where it does not say.")] = None
+    datatype: Annotated[str | None, typer.Option(help="Served model: FP32 or FP64, if its metadata do not say.")] = None
     tensor: Annotated[str | None, typer.Option(help="Served model: name of the output to ask for.")] = None
     request: Annotated[
         str | None,
         typer.Option(metavar="JSON", help="""Plain JSON endpoint: what to send, such as '{"instances": "$rows"}'."""),
     ] = None
     reply: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Plain JSON endpoint: where the answers are: predictions.")
+        str | None, typer.Option(metavar="PATH", help="Plain JSON endpoint: path of the answers in the reply, such as predictions.")
     ] = None
     ca: Annotated[Path | None, typer.Option(help="Served model: file of certificates of a private authority.")] = None
     json: JsonOut = None
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Results alone: no progress, nothing on standard error.")
     ] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="More words: queries by stage.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print queries by stage.")] = False
 
     def open(self, target: str) -> Counting:
         """Open the target with these options; defenses stand between it and what asks."""

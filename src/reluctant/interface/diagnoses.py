@@ -186,12 +186,13 @@ FAR_ENOUGH = 1e4  # exact methods look for creases out to here
 def findings(found: Interface) -> list[Diagnosis]:
     """All that was measured, most important first: one line of text each."""
     refused, hidden = found.diagnosis, found.curves_hidden or found.refusal is Outcome.TOO_NOISY
+    named = refused is not None and ("kind" in refused.fields or found.answers is Kind.LABELS)  # what they look like
     return [
-        *([] if hidden else [Diagnosis("shape", {"shape": str(found.shape)})]),
         *([] if refused is None else [refused]),
+        *([] if hidden or named else [Diagnosis("shape", {"shape": str(found.shape)})]),
         Diagnosis("deterministic") if found.deterministic else Diagnosis("fresh-noise", {"noise": found.fresh_noise}),
         *_sizes(found),
-        *_caveats(found),
+        *(each for each in _caveats(found) if not (named and each.slug == "likeness")),
     ]
 
 

@@ -126,9 +126,9 @@ OUTCOMES: Mapping[str, Entry] = {
         remedies=(FLOAT64,),
     ),
     "out-of-reach": Entry(
-        "The method looks far from the origin, and there the target gives no answers that it can read{saturation}.",
+        "The method asks far from the origin, and there the target gives no answers that it can read{saturation}.",
         "The range of its inputs may end before, its answers may saturate, or it may leave some out.",
-        "Behind a link, `extract` looks inside a box in which answers do not saturate, if they have all their digits.",
+        "Behind a link, `extract` works inside a box in which answers do not saturate, if they have all their digits.",
         (TRAIN_WITHOUT_LINK, GIVE_DOMAIN, GIVE_INPUTS, SPAN_FROM_LABELS),
     ),
     "too-noisy": Entry(
@@ -142,7 +142,7 @@ OUTCOMES: Mapping[str, Entry] = {
     "out-of-budget": Entry("The query budget ran out.", remedies=(Remedy("more-budget", "open", {"budget": None}),)),
     "target-failed": Entry(
         "The target stopped answering properly.{reported}",
-        "The evidence has its error. With a transcript, another run goes on where this one stopped.",
+        "The evidence has its error. With a transcript, another run continues where this one stopped.",
         remedies=(GIVE_DOMAIN, Remedy("fewer-rows", "open", {"batch": None})),
     ),
     "wrong-link": Entry(
@@ -243,7 +243,7 @@ INTERFACES: Mapping[str, Entry] = {
     ),
     "certain-behind-link": Entry(
         "Some {noun} behind the link are exactly {ends}, so no value can be read from them.",
-        "`extract` looks for a box in which none is.",
+        "`extract` searches for a box in which none is.",
         example={"link": "softmax"},
     ),
     "structure-hidden": Entry(
@@ -319,8 +319,8 @@ INTERFACES: Mapping[str, Entry] = {
         example=GRADIENTS_WRONG,
     ),
     "clipped-inputs": Entry(
-        "{ended}Inputs seem to be clipped{clipped_to}: farther out nothing changes, and what bends at these bounds is "
-        "no neuron.",
+        "{ended}Inputs seem to be clipped{clipped_to}: farther out nothing changes, and the bend at these bounds is no "
+        "neuron.",
         example={"low": 0.0, "high": 1.0},
     ),
 }
@@ -363,18 +363,18 @@ FINDINGS: Mapping[str, Entry] = {
         "Far out the answers are 0 or {top:g}: they may be probabilities of a sigmoid{in_percent}, or clipped values.",
         example={"top": 1.0, "percent": False},
     ),
-    "exact-weights": Entry("`extract` looks for exact weights."),
+    "exact-weights": Entry("`extract` can recover exact weights."),
     "from-labels": Entry(
-        "`extract` uses labels alone: it recovers one hidden layer from them, and from two labels at times two."
+        "`extract` uses labels alone: it recovers one hidden layer, and from two labels sometimes two."
     ),
     "would-refuse": Entry("Exact extraction would refuse this target."),
     "fits-probabilities": Entry(
         "No line can be read in so few digits: `extract` fits one hidden layer to the probabilities themselves."
     ),
-    "inside-a-box": Entry("Far out the answers saturate: `extract` looks inside a box in which they do not."),
+    "inside-a-box": Entry("Far out the answers saturate: `extract` works inside a box in which they do not."),
     "with-few-digits": Entry(
         "There are too few digits for exact extraction: `extract` uses its methods for few digits, which recover one "
-        "hidden layer or two as exactly as the answers are."
+        "hidden layer or two to the precision of the answers."
     ),
 }
 
@@ -384,8 +384,8 @@ RUNS: Mapping[str, Entry] = {
         example={"link": "softmax", "percent": False},
     ),
     "units-found": Entry(
-        "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by questions, and "
-        "verification looked around the origin.",
+        "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by queries, and "
+        "verification compared around the origin.",
         example={"ratio": 3.1e6},
         remedies=(ROWS_OF_USE,),
     ),
@@ -399,7 +399,7 @@ RUNS: Mapping[str, Entry] = {
         "Inside the bounds given, some answers are certain: a link reads no values from those.",
     ),
     "saturates-in-space": Entry(
-        "`learn` looks everywhere, and far out answers saturate: no values can be read from them there.",
+        "`learn` asks in all of space, and far out answers saturate: no values can be read from them there.",
     ),
     "span-beyond-box": Entry(
         "Directions were found in {box}, where answers can be read. There are more: at {share:.0%} of typical inputs a "
@@ -470,8 +470,7 @@ RUNS: Mapping[str, Entry] = {
         example={"rows": 300_000},
     ),
     "trained-not-verified": Entry(
-        "It was trained, not verified: how well it does is known for inputs like those that were asked, and nowhere "
-        "else."
+        "It was trained, not verified: its error is known for inputs like those that were asked, and nowhere else."
     ),
     "flip-within-noise": Entry(
         "Asked again, the flipped input was not clearly beyond the boundary: the answers are too noisy.",
@@ -497,7 +496,7 @@ RUNS: Mapping[str, Entry] = {
         example={"layer": "", "radius": None},
     ),
     "sums-of-neurons": Entry(
-        "{sums} more units are the sum of neurons that are always active; which ones no answer tells.",
+        "{sums} more units are sums of neurons that are always active; no answer shows which.",
         example={"sums": 2},
     ),
     "ill-conditioned": Entry(
@@ -506,8 +505,8 @@ RUNS: Mapping[str, Entry] = {
     ),
     "layers-where-met": Entry(
         "Layers after the first are known where their creases were met. Answers were checked out to ten times the "
-        "scale of use; farther out, or on a few inputs in a thousand, a neuron may be missing. Neurons that no answer "
-        "tells apart appear as often as they are needed, so layers may be wider than the target's."
+        "scale of use; farther out, or on a few inputs in a thousand, a neuron may be missing. Neurons with the "
+        "same effect on all answers may appear more than once, so layers may be wider than the target's."
     ),
     "scale-of-labels": Entry(
         "Labels leave open the scale of each neuron and of the output, and a function added to all classes. A "
@@ -602,7 +601,7 @@ AUDITS: Mapping[str, Entry] = {
     "steps-broken-off": Entry("The audit was stopped during {step_list}.", example={"steps": ("span",)}),
     "steps-not-begun": Entry("The audit was stopped before {step_list}.", example={"steps": ("training",)}),
     "step-not-ended": Entry(
-        "{step_name} did not come to its end: {because}", example={"step": "span", "why": {"slug": "time-over"}}
+        "{step_name} did not finish: {because}", example={"step": "span", "why": {"slug": "time-over"}}
     ),
     # What the answers are like.
     "all-the-same": Entry(
@@ -734,7 +733,7 @@ AUDITS: Mapping[str, Entry] = {
         example={"link": "softmax"},
     ),
     "decimals-not-measured": Entry(
-        "Not measured: answers rounded to {decimals} decimals. Attempts on them fail at times. There are numbers for "
+        "Not measured: answers rounded to {decimals} decimals. Attempts on them sometimes fail. There are numbers for "
         "fewer decimals, and for answers that are not rounded.",
         example={"decimals": 11},
     ),
@@ -781,8 +780,8 @@ LEAKS: Mapping[str, Entry] = {
     ),
     "span": Entry(
         "Anyone who can query this interface can find the {rank:,} of {inputs:,} directions of the input that the "
-        "network looks at.",
-        more="The answers show which directions count. Changes of an input along all others pass unseen.",
+        "network depends on.",
+        more="The answers show which input directions matter. Changes along all others change no answer.",
         example={"rank": 32, "inputs": 64},
     ),
     "flippable": Entry(
@@ -792,7 +791,7 @@ LEAKS: Mapping[str, Entry] = {
     ),
     "leak-not-settled": Entry(
         "The audit could not settle whether the model is {leak}.",
-        more="A step did not come to its end. An open question is no pass: the reasons say what to try.",
+        more="A step did not finish. An open question is no pass: the reasons say what to try.",
         example={"leak": "extractable"},
     ),
     "cheapest-defense": Entry(
@@ -920,11 +919,11 @@ PURPOSES: Mapping[str, str] = {
     "read-any-link": "If a softmax, sigmoid or tanh made the answers and they have all their digits, name it: {call}.",
     "other-link": "Give the link that the target has, or none if it answers values or labels: {call}.",
     "percentages": "If they are percentages, say so: {call}.",
-    "rows-of-use": "Rows of the kind the target is for say where it is used: {call}.",
+    "rows-of-use": "Give typical inputs, so that queries stay where the target is used: {call}.",
     "more-digits": "Open the model in float64: {call}.",
     "give-domain": "Give the range of inputs that the target expects: {call}.",
     "narrower-domain": "Give narrower bounds, such as one deviation to each side of the inputs' middle: {call}.",
-    "give-inputs": "Or give rows of the kind it is for, so that it is asked where they are, in their units: {call}.",
+    "give-inputs": "Or give typical inputs, so that queries stay near them, in the units of their columns: {call}.",
     "divide-by-input": "Divide by the inputs: {call}.",
     "fewer-rows": "If it takes only so many rows at once, say so: {call}.",
     "train": "Train a network on the answers: {call}.",
@@ -935,17 +934,17 @@ PURPOSES: Mapping[str, str] = {
     "more-budget": "Raise the budget: {call}. With a transcript no answer is paid for twice.",
     "more-time": "Allow more time: {call}. With a transcript no answer is paid for twice.",
     "larger-error": "Allow a larger error: {call}.",
-    "own-inputs": "Give inputs of the target's own kind: {call}.",
+    "own-inputs": "Give typical inputs: {call}.",
     "threshold": "Give another threshold: {call}.",
-    "one-output": "Look at one kind of them alone: {call}.",
+    "one-output": "Use one kind of them alone: {call}.",
     "read-if-sigmoid": "If a sigmoid made them, read them through it: {call}.",
     "try-link": "Extraction through the link can be tried: {call}.",
     "no-link": "Leave the link out: {call}.",
-    "nearer-domain": "Ask nearer to the origin: {call}.",
+    "nearer-domain": "Stay nearer to the origin: {call}.",
     "fill-missing": "The audit reads NaN as 0: {call}.",
     "answered-range": "If it takes no larger ones, give a range that was answered: {call}.",
-    "inside-range": "Look inside that range: {call}.",
-    "use-extract": "Extraction looks inside a box in which answers do not saturate: {call}.",
+    "inside-range": "Stay inside that range: {call}.",
+    "use-extract": "Extraction works inside a box in which answers do not saturate: {call}.",
     "on-a-copy": "Find the step on a network that was recovered or trained: {call}.",
     "if-numbers": "If they are numbers, say where they change side: {call}.",
     "half-threshold": "If the answers are probabilities, one half is their boundary: {call}.",

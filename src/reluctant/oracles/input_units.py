@@ -168,8 +168,11 @@ class Box:
         return cls(domain, in_own_units(oracle))
 
     def __str__(self) -> str:
-        units = ", in deviations of the inputs around their middle" if self.in_units else ""
-        return f"{self.domain.describe()}{units}"
+        described = self.domain.describe()
+        if not self.in_units:
+            return described
+        plain = described.removesuffix(" in every coordinate")
+        return f"{plain} {'' if plain != described else 'in '}deviations of each input around its middle"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -46,12 +46,12 @@ CLOSER_PROOF = (
 )
 CONFIDENCE = {
     Confidence.NO_PROOF: (
-        "Low. These methods did not succeed with this budget. Other methods, or more queries, might."
+        "Low. These methods did not succeed with this budget. Others, or more queries, may."
     ),
     Confidence.UNSETTLED: (
-        "None. The audit could not look far enough. Mend what stopped it, or raise the budget, and run it again."
+        "None. The audit could not decide. Fix what stopped it, or raise the budget, and run it again."
     ),
-    Confidence.STOPPED: "None. The audit was stopped before it could look far enough.",
+    Confidence.STOPPED: "None. The audit was stopped before it could decide.",
 }
 
 
@@ -144,8 +144,8 @@ def _trained_sentence(record: AuditRecord) -> list[str]:
 def _directions(record: AuditRecord) -> str:
     span = record.span
     if span is None:
-        return "Anyone who can query this interface can find the directions of the input that the network looks at."
-    seen = "its labels depend on" if span.from_labels else "the network looks at"
+        return "Anyone who can query this interface can find the directions of the input that the network depends on."
+    seen = "its labels depend on" if span.from_labels else "the network depends on"
     return (
         f"Anyone who can query this interface can find the {count(span.rank)} of {count(span.inputs)} directions of "
         f"the input that {seen}, in {several(span.queries, 'query')}."
@@ -189,7 +189,7 @@ def _place(record: AuditRecord) -> Iterator[str]:
         yield f"The target does not answer far from the origin. The audit asked in {place}: the findings hold there."
     elif run is not None and run.inside is not None:
         place = run.inside.describe()
-        yield f"Far out the answers say nothing: the audit looked for the copy in {place}, and it holds there."
+        yield f"Far out the answers show no values. The copy was made, and holds, in {place}."
         if run.verification is not None and run.verification.at_use is not None:
             yield _at_use(run.verification)
 
@@ -299,7 +299,7 @@ class LevelWords:
 LEVELS = {
     Level.EXACT: LevelWords("Exact copy possible", "bad"),
     Level.APPROXIMATE: LevelWords("Close copy possible", "bad"),
-    Level.SPAN: LevelWords("What it looks at is visible", "warn"),
+    Level.SPAN: LevelWords("Its input directions are visible", "warn"),
     Level.NOTHING: LevelWords("No copy was made", "good"),
     Level.UNKNOWN: LevelWords("Not decided", "calm"),
 }
@@ -352,7 +352,7 @@ def _labels_copied(record: AuditRecord) -> bool:
 LEAKS = (
     (LeakKind.EXTRACTABLE, ("extraction",), "Exact copy"),
     (LeakKind.APPROXIMABLE, ("learning", "extraction", "training"), "Close copy"),
-    (LeakKind.SPAN, ("span",), "Directions it looks at"),
+    (LeakKind.SPAN, ("span",), "Input directions used"),
     (LeakKind.FLIPPABLE, ("flip",), "Flip by one small step"),
 )
 
@@ -490,7 +490,7 @@ def _span(record: AuditRecord) -> Figure | None:
     note = f"the other {count(others)} do not matter to it" if others > 1 else "the other one does not matter to it"
     note = "its labels depend on no others" if span.from_labels else note
     directions = f"{count(span.rank)} of {count(span.inputs)}"
-    return Figure("Directions it looks at", directions, note if others else "every direction counts")
+    return Figure("Input directions used", directions, note if others else "every direction counts")
 
 
 def _flip(record: AuditRecord) -> Figure | None:

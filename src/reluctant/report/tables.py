@@ -235,7 +235,7 @@ def name_table(record: AuditRecord) -> Table:
 CAME_OF_IT = {
     Level.EXACT: "Succeeded: a verified copy.",
     Level.APPROXIMATE: "Succeeded: a close copy, measured.",
-    Level.SPAN: "Succeeded in part: the directions of the input that the model looks at.",
+    Level.SPAN: "Succeeded in part: the input directions that the model depends on.",
     Level.NOTHING: "Did not succeed with the methods of this package.",
     Level.UNKNOWN: "Not settled.",
 }

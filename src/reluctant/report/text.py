@@ -215,9 +215,7 @@ def _seen(error: CopyError) -> str:
     """The largest error that was met: no bound."""
     if error.largest is None:
         return ""
-    inside = f" in {error.inside.describe()}" if error.inside else ""
-    largest = f"{size(error.largest)} of the output's deviation{inside}"
-    return f" (largest error seen {largest}, at {count(error.inputs)} inputs)"
+    return f" (largest error {size(error.largest)} of the output's deviation, at {count(error.inputs)} inputs)"
 
 
 def held_out_error(measured: HeldOut) -> CopyError:
@@ -253,9 +251,9 @@ def stop_sentence(record: AuditRecord) -> str:
     if stop is None:
         return ""
     go_on = (
-        "Run the same command again: the transcript goes on from there, and nothing is paid twice."
+        "Run the same command again: it continues from the transcript, and nothing is paid twice."
         if stop.recorded
-        else "No transcript was kept, so another run begins anew. With a transcript a stopped audit goes on."
+        else "No transcript was kept, so another run begins anew. With a transcript a stopped audit continues."
     )
     where = f"in step {stop.number} of {stop.of}, {stop.step}"
     return f"The audit was stopped from outside {where}. This is what was known by then. {go_on}"
@@ -296,14 +294,14 @@ def _span(span: SpanFacts, record: AuditRecord) -> str:
         step = record.step("span")
         return f"Directions: {sentence(step.diagnosis if step and step.diagnosis else span.diagnosis)}"
     if span.rank == span.inputs:
-        return f"The network looks at all {count(span.inputs)} directions of its input: none is invisible to it."
+        return f"The network depends on all {count(span.inputs)} directions of its input: none is invisible to it."
     others = span.inputs - span.rank
     which = "the other one" if others == 1 else f"the other {count(others)}"
     angle = f", each to within an angle of {size(span.angle)}" if span.angle is not None else ""
     found = f"{count(span.rank)} of {count(span.inputs)} directions of the input{angle}"
     if span.from_labels:
         return f"The labels depend on {found}. Steps along {which} changed none."
-    return f"The network looks at {found}. Noise along {which} changes no answer."
+    return f"The network depends on {found}. Noise along {which} changes no answer."
 
 
 def flip_sentence(record: AuditRecord) -> str:

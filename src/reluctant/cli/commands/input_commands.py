@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def health(target: TargetArgument, options: TargetOptions) -> int:
     """Measure an interface: noise, rounding, shape, faults.
 
-    It asks some hundred rows. Exit status 1 if the answers as they are show no values of a ReLU network: labels,
+    It asks some hundred rows. Exit status 1 if the answers are no plain values of a ReLU network: labels,
     probabilities, smooth or constant answers. The last line then says what to run next.
 
     Example: reluctant health model.onnx
@@ -57,7 +57,7 @@ def span(
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the span: .npz.", show_default=False)] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="For --labels and one output; whole numbers are labels as they are, else 0.5.")
+        float | None, typer.Option(help="For --labels and one output: the side of this number is the label (0.5). Whole numbers are labels.")
     ] = None,
     fine: Annotated[
         bool, typer.Option("--fine/--coarse", help="From values: spend as many queries again on the last digits.")
@@ -68,7 +68,7 @@ def span(
     ] = None,
     seconds: Seconds = None,
 ) -> int:
-    """Find every direction of its input that a target looks at.
+    """Find the input directions that a target depends on.
 
     The target is blind to all other directions: a change along them changes no answer, however large it is. Works for
     ReLU networks of any depth from values, and for smooth ones too from labels alone. With k directions of n inputs it

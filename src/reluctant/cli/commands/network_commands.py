@@ -40,7 +40,7 @@ def extract(
         bool,
         typer.Option(
             "--labels",
-            help="Use labels alone: whole numbers as they are, else the largest output, or one output at 0.5.",
+            help="Use labels alone: whole numbers, else the index of the largest output, or one output at 0.5.",
         ),
     ] = False,
     attempts: Annotated[int, typer.Option(help="How often to start again on another line.")] = 4,
@@ -53,7 +53,7 @@ def extract(
     parameter, verification included; a query brings one answer for each output. A small network costs a few times as
     many. Two hidden layers cost 1.3 queries per parameter with many inputs, 15 and more with few. With --domain it asks
     nothing outside, and recovers one hidden layer, or two from float32 answers. From labels alone it recovers one
-    hidden layer, and from two labels at times two, for 50 labels a parameter or more. Exit status 1 if the network was
+    hidden layer, and from two labels sometimes two, for 50 labels a parameter or more. Exit status 1 if the network was
     not recovered: the outcome is printed, and a partial network is written as NAME.partial.onnx.
 
     Example: reluctant extract model.onnx -o copy.onnx --precision float64 --transcript answers
