@@ -38,12 +38,13 @@ def served() -> Any:
 
 @pytest.fixture
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the examples speak of without making it: a file, a function, a module, a trained classifier, images."""
+    """What the examples speak of without making it: files, a function, a module, a trained classifier, images."""
     torch = pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MODEL_TOKEN", "secret")
     (tmp_path / "model.onnx").write_bytes(digits_model().read_bytes())
     (tmp_path / "audit.json").write_bytes((ROOT / "tests" / "report" / "example-audit.json").read_bytes())
+    np.save(tmp_path / "rows.npy", np.random.default_rng(2).standard_normal((50, 8)))
     network, f = planted((8, 6, 1), 1), planted((784, 4, 1), 2)
     oracle = rl.open_oracle(network)
     return {

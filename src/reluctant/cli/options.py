@@ -137,7 +137,7 @@ class TargetOptions:
         typer.Option(metavar="JSON", help="""Plain JSON endpoint: what to send, such as '{"instances": "$rows"}'."""),
     ] = None
     reply: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Plain JSON endpoint: path of the answers in the reply, such as predictions.")
+        str | None, typer.Option(metavar="PATH", help="Plain JSON endpoint: path of the answers, such as predictions.")
     ] = None
     ca: Annotated[Path | None, typer.Option(help="Served model: file of certificates of a private authority.")] = None
     json: JsonOut = None

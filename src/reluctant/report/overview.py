@@ -45,9 +45,7 @@ CLOSER_PROOF = (
     "Measured for the trained network, at inputs new to it. That no closer copy was made is no proof that none can be."
 )
 CONFIDENCE = {
-    Confidence.NO_PROOF: (
-        "Low. These methods did not succeed with this budget. Others, or more queries, may."
-    ),
+    Confidence.NO_PROOF: ("Low. These methods did not succeed with this budget. Others, or more queries, may."),
     Confidence.UNSETTLED: (
         "None. The audit could not decide. Fix what stopped it, or raise the budget, and run it again."
     ),

@@ -28,18 +28,22 @@ NOT_SETTLED = "leak-not-settled"
 
 @dataclass(frozen=True)
 class Severity:
-    """How bad a finding is. score: for code scanning, from 7 high, from 4 medium; None where there is no finding."""
+    """How bad a finding is. score: for code scanning, from 7 high, from 4 medium; None where there is no finding.
+
+    title: the name of the rule in a list; the slug in words if empty.
+    """
 
     level: str
     score: float | None = None
+    title: str = ""
 
 
 SEVERITIES = {
-    LeakKind.EXTRACTABLE: Severity("error", 8.0),
-    LeakKind.APPROXIMABLE: Severity("error", 7.0),
-    LeakKind.SPAN: Severity("warning", 4.0),
-    LeakKind.FLIPPABLE: Severity("warning", 5.0),
-    NOT_SETTLED: Severity("warning", 4.0),
+    LeakKind.EXTRACTABLE: Severity("error", 8.0, "The network can be copied exactly"),
+    LeakKind.APPROXIMABLE: Severity("error", 7.0, "The network can be copied closely"),
+    LeakKind.SPAN: Severity("warning", 4.0, "The input subspace is visible"),
+    LeakKind.FLIPPABLE: Severity("warning", 5.0, "A small step flips the decision"),
+    NOT_SETTLED: Severity("warning", 4.0, "The audit could not decide on a leak"),
 }
 NOTE = Severity("note")
 NOTIFIED = {State.FAILED: "error", State.STOPPED: "error", State.NOT_BEGUN: "warning"}
@@ -105,7 +109,8 @@ def _defense(record: AuditRecord, leak: LeakKind, state: LeakState) -> list[str]
 
 def _rule(slug: str, record: AuditRecord) -> dict[str, Any]:
     """A slug with the text of the catalogue; names of other catalogues are its tags."""
-    severity, title = SEVERITIES.get(slug, NOTE), slug.replace("-", " ").capitalize()
+    severity = SEVERITIES.get(slug, NOTE)
+    title = severity.title or slug.replace("-", " ").capitalize()
     text = (TEXTS[slug].more if slug in TEXTS else "") or f"{title}."
     names = [f"external/{each.source}/{each.id}".replace(" ", "-") for each in record.names if each.leak == slug]
     properties: dict[str, Any] = {"tags": ["security", "model-extraction", *names]}

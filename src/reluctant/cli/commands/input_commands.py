@@ -57,7 +57,7 @@ def span(
     ] = False,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the span: .npz.", show_default=False)] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="For --labels and one output: the side of this number is the label (0.5). Whole numbers are labels.")
+        float | None, typer.Option(help="For --labels and one output: its label is the side of this number (0.5).")
     ] = None,
     fine: Annotated[
         bool, typer.Option("--fine/--coarse", help="From values: spend as many queries again on the last digits.")
