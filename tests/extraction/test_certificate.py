@@ -25,4 +25,4 @@ def test_how_far_out_nothing_was_looked_for_is_told() -> None:
 
 
 def test_what_is_said_of_small_bends_is_said_of_lines_alone() -> None:
-    assert "Where lines were read, a neuron that bends" in str(Certificate(np.ones(3), 1e-12, 1e3))
+    assert "On the lines searched, a neuron that bends" in str(Certificate(np.ones(3), 1e-12, 1e3))

@@ -237,7 +237,7 @@ class Attempt:
 
     def __str__(self) -> str:
         why = "" if self.number is None or self.limit is None else f" ({self.number:.2g}, limit {self.limit:.2g})"
-        return f"{self.method}: {self.rows} rows, ended in stage {self.stage or 'start'}{why}"
+        return f"{self.method}: {self.rows} rows, last stage {self.stage or 'start'}{why}"
 
 
 @dataclass

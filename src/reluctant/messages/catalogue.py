@@ -478,9 +478,9 @@ RUNS: Mapping[str, Entry] = {
     "asked-inside": Entry("Far out answers saturate: asked inside {box}.", example={"box": "[-4, 4]"}),
     # What a run knows of what it found, and what it could have missed.
     "neurons-found": Entry(
-        "The network has {neuron_count}{in_layer} up to equivalence, {weights_known}. Where lines were read, a neuron "
-        "that bends the function by less than {resolution:.1e}{farther_out} could be missing. Verification says how "
-        "much of the rest was compared.",
+        "The network has {neuron_count}{in_layer} up to equivalence, {weights_known}. On the lines searched, a neuron "
+        "that bends the function by less than {resolution:.1e}{farther_out} could be missing. Verification states what "
+        "could be missing elsewhere.",
         example={
             "width": 32,
             "layer": "",

@@ -120,7 +120,7 @@ MOST_OVER_THEOREM = 2.0  # in front of the theorem's expression
 # that queries grow no faster than parameters, from no more than this many a parameter in the smallest networks on.
 MOST_PER_PARAMETER, MOST_POWER = 20.0, 1.0
 ORTHANT_BOUNDS = (0.0, np.inf)
-EVERYWHERE_NOTE = "Errors are looked for at three scales and beside every crease of the first layer."
+EVERYWHERE_NOTE = "Errors are measured at three scales and beside every crease of the first layer."
 
 
 def exact_one_layer(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
@@ -148,7 +148,7 @@ def exact_one_layer(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
 
 
 def exact_orthant(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
-    """One hidden layer asked with non-negative inputs alone: queries beside d·d₁·log(1/δ) + d₁·d."""
+    """One hidden layer from non-negative inputs alone: queries beside d·d₁·log(1/δ) + d₁·d."""
     domain = Domain.of(ORTHANT_BOUNDS)
     cells = measured_cells(
         networks or ORTHANT_NETWORKS,
@@ -160,12 +160,12 @@ def exact_orthant(*, networks: Shapes | None = None, rng: Rng = 0) -> Finding:
     )
     return _exact_finding(
         cells,
-        title="Random networks d-d₁-1 recovered on the positive orthant, where alone they may be asked",
+        title="Random networks d-d₁-1 recovered by queries inside the positive orthant alone",
         claim="Restricted to inputs without negative numbers, a δ-regular network is recovered with "
         "O(d·d₁·log(1/δ) + d₁·d) queries.",
         expression="d·d₁·log(1/δ) + d₁·d",
         cost=_below_theorem(cells),
-        notes=("Errors are those over 20 000 points of the orthant. A crease that no question met is not there.",),
+        notes=("Errors are those over 20 000 points of the orthant. A neuron whose crease no query met is missing.",),
     )
 
 

@@ -126,7 +126,7 @@ FILE_SUFFIXES = (".svg", ".txt", ".json")
 
 @dataclass(frozen=True)
 class Check:
-    """A number with the bounds that were asked of it."""
+    """A number with its bounds."""
 
     name: str
     value: float
@@ -139,7 +139,7 @@ class Check:
         return self.low <= self.value <= self.high
 
     def __str__(self) -> str:
-        return f"{'ok ' if self.ok else 'NOT'} {self.name}: {self.value:.4g} (asked {self.low:g} to {self.high:g})"
+        return f"{'ok ' if self.ok else 'NOT'} {self.name}: {self.value:.4g} (bounds {self.low:g} to {self.high:g})"
 
 
 @dataclass(frozen=True)
