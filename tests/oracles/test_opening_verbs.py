@@ -176,3 +176,24 @@ def test_a_call_is_counted():
 def test_a_network_read_from_a_file_is_a_target(tmp_path: Path):
     NETWORK.save(tmp_path / "net.npz")
     assert rl.verify(tmp_path / "net.npz", ReLUNetwork.load(tmp_path / "net.npz")).ok
+
+
+class OfOneNumber(rl.Oracle):
+    """An oracle of a user, which answers one number a row, as a list or as an array."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    @property
+    def facts(self):
+        return rl.Facts(dim=3, outputs=1, name="sum")
+
+    def answer(self, rows):
+        return self.kind(np.abs(rows).sum(axis=1))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, list, lambda column: column[:, None].tolist()])
+def test_an_oracle_of_a_user_may_answer_a_list_or_one_number_a_row(kind):
+    result, usual = (rl.extract(OfOneNumber(each), rng=0) for each in (kind, lambda column: column[:, None]))
+    assert result.ok
+    assert result.queries == usual.queries

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from reluctant.domains import Domain
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetBusy, TargetRefused, TargetTimeout, TimeExhausted
 from reluctant.numerics import FloatArray, Rng, seed_signature
-from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper, layers
+from reluctant.oracles.base import Facts, Moves, Oracle, Wrapper, as_answers, layers
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class Metered(Wrapper):
             self.ledger.enter(Rows(sent=count))
             before = self._rows_below
         try:
-            return send()
+            return as_answers(send(), count, None)  # an oracle of a user may answer a list, or one number a row
         except (TargetBusy, TargetRefused):
             with self._lock:
                 self.ledger.enter(Rows(sent=-count))
