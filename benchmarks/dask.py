@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import reluctant as rl
-from reluctant._optional import require
+from reluctant.errors import require
 from reluctant.oracles import Ledger
 from reluctant.oracles.parallel import SMALLEST_SHARE
 from reluctant.testing import planted

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 import reluctant as rl
-from reluctant._optional import require
 from reluctant.bundled import digits_model
+from reluctant.errors import require
 from reluctant.testing.planted import MOST_INK
 
 VALUES = [

@@ -23,7 +23,7 @@ from reluctant.estimation.formulas import (
     parameters,
     shape_name,
 )
-from reluctant.report.numbers import bytes_, count, duration
+from reluctant.report.text import bytes_, count, duration
 
 MODELS = (DEPTH_TWO, DEPTH_THREE, ANY_DEPTH, STEADY_NOISE, FLOAT32_DIGITS, ROUNDED_FLOAT32, FROM_LABELS, LABELS_ONLY)
 COUNTS = {

@@ -20,9 +20,8 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from reluctant._optional import require
 from reluctant._version import __version__
-from reluctant.errors import UnusableEngine, words
+from reluctant.errors import UnusableEngine, require, words
 
 Engine: TypeAlias = Any  # "dask://host:port", an address as a scheduler prints it, or a distributed.Client
 

@@ -38,6 +38,7 @@ the keywords in its own way.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from string import Formatter
@@ -228,6 +229,19 @@ class MissingDependency(ReluctantError, ImportError):
     """An optional library is not installed; the message gives the pip line."""
 
     slug = "missing-dependency"
+
+
+def require(module: str, *, purpose: str, extra: str | None = None) -> Any:
+    """Import `module`, or say how to install it: the extra of this package, else the library itself."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        library = module.partition(".")[0]
+        wanted = f"'reluctant[{extra}]'" if extra else library
+        raise MissingDependency(
+            f"{purpose} needs {library}, which is not installed. Run: pip install {wanted}",
+            name=library,
+        ) from error
 
 
 class TargetError(ReluctantError):

@@ -19,8 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant._optional import require
-from reluctant.errors import InvalidInput, words
+from reluctant.errors import InvalidInput, require, words
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = "int | np.random.Generator | None"

@@ -10,7 +10,7 @@ from audit_kit import reasons
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.audit.copies import settles
+from reluctant.audit.findings import settles
 from reluctant.domains import Domain
 from reluctant.numerics import Noise
 from reluctant.oracles.input_units import Box

@@ -9,7 +9,7 @@ from audit_kit import reasons
 from verdict_kit import NETWORK, SETTLED, off_by
 
 from reluctant import open_oracle
-from reluctant.audit.copies import best_copy, closeness, gives_labels
+from reluctant.audit.findings import best_copy, closeness, gives_labels
 from reluctant.audit.verdict import ending_of, judge
 from reluctant.learning.student import train_student
 from reluctant.learning.student_losses import HeldOutError

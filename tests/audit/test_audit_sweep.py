@@ -9,10 +9,9 @@ from audit_kit import Rows, step
 from reluctant import open_oracle
 from reluctant.audit import audit, sweep, try_defense
 from reluctant.audit.defense_sweep import StandIn, default_defenses
-from reluctant.audit.findings import Tidied
 from reluctant.audit.record import StandsFor
 from reluctant.oracles import Facts, Kind, NetworkOracle
-from reluctant.oracles.links import Linked
+from reluctant.oracles.links import Linked, Tidied
 from reluctant.results import Outcome
 from reluctant.testing import planted
 

@@ -11,9 +11,8 @@ from audit_kit import reason, reasons
 from verdict_kit import NETWORK, NOTHING, SETTLED, refused, unverified
 
 from reluctant import ReLUNetwork, flip_sign, open_oracle, recover_span
-from reluctant.audit.copies import copy_error
 from reluctant.audit.facts import ErrorKind
-from reluctant.audit.findings import Findings, Settings
+from reluctant.audit.findings import Findings, Settings, copy_error
 from reluctant.audit.record import LEAKS
 from reluctant.audit.verdict import SMALL_FLIP, judge
 from reluctant.results import Outcome, Result

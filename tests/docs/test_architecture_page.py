@@ -47,7 +47,7 @@ CHANGES = (
     ("two decimals more in the sweep", "which ones an audit tries", "audit/defense_sweep.py", "DECIMALS"),
     ("another name of a defense on the page", "its name on a page", "report/text.py", "DEFENSE_NAMES"),
     ("a column in the table of defenses", "a sentence, a picture or a table", "report/sweep_text.py", "COLUMNS"),
-    ("the meaning of a figure", "a number's meaning on hover", "report/numbers.py", "MEANINGS"),
+    ("the meaning of a figure", "a number's meaning on hover", "report/page.py", "MEANINGS"),
     ("an open leak is an error in SARIF", "the severity of a leak", "report/sarif.py", "SEVERITIES"),
     ("a gate has a status of its own", "that of a gate", "cli/commands/audit_commands.py", "gates"),
     ("another column of the progress bar", "its progress bar", "cli/screen.py", "COLUMNS"),

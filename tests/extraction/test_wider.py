@@ -6,7 +6,7 @@ from sweeps import sweep
 
 import reluctant as rl
 from reluctant.audit import audit
-from reluctant.audit.copies import is_copy
+from reluctant.audit.findings import is_copy
 from reluctant.domains import Domain
 from reluctant.extraction import attempts
 from reluctant.extraction.candidate_check import CheckedNetwork

@@ -20,11 +20,10 @@ from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.catalogue import AUDITS, PURPOSES
 from reluctant.messages.diagnosis import NOT_THERE, USELESS_ANSWERS
 from reluctant.report import audit_page, three_figures, verdict_sentence
-from reluctant.report.numbers import size
 from reluctant.report.overview import confidence_sentence, found_leaks, level_words, verdict_parts, when_sentence
 from reluctant.report.sweep_text import one_label, owner_actions, sweep_sentence
 from reluctant.report.tables import interface_facts, recovered_facts
-from reluctant.report.text import also_found, flip_sentence, line_sentence, said, sentence, stop_sentence
+from reluctant.report.text import also_found, flip_sentence, line_sentence, said, sentence, size, stop_sentence
 from reluctant.results import Outcome
 from reluctant.testing import in_float32, planted
 

@@ -40,19 +40,19 @@ from reluctant.report.drawings import (
     leak_points,
     new_figure,
 )
-from reluctant.report.numbers import (
+from reluctant.report.sweep_text import defense_table
+from reluctant.report.tables import Cell, Column, Table
+from reluctant.report.text import (
     NO_BREAK,
     bytes_,
     count,
+    defense_words,
     duration,
     money,
     percent,
     powers,
     size,
 )
-from reluctant.report.sweep_text import defense_table
-from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.text import defense_words
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from reluctant.audit.budget import TIMES
-from reluctant.audit.copies import copy_error
 from reluctant.audit.defense_trial import BUDGET, METHODS, SECONDS, DefenseResult, Rebuilt, try_defense
 from reluctant.audit.facts import Bounds
-from reluctant.audit.findings import Findings, Skip
+from reluctant.audit.findings import Findings, Skip, copy_error
 from reluctant.audit.record import NO_DEFENSE, NO_GRADIENTS, FailedDefense, StandsFor, SweepFacts, SweepInputs
 from reluctant.defenses import (
     FEWER_DIGITS,

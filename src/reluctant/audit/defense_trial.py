@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.audit.copies import is_unlucky, settles
 from reluctant.audit.facts import finite, is_close, mirror
-from reluctant.audit.findings import Tidied
+from reluctant.audit.findings import is_unlucky, settles
 from reluctant.audit.record import NO_DEFENSE, DefenseRow, HonestFacts, RowSpan, Trial
 from reluctant.defenses import (
     NUMBER_FORMATS,
@@ -33,7 +32,7 @@ from reluctant.networks.network import ELEMENTWISE_LINKS
 from reluctant.numerics import FloatArray, Rng
 from reluctant.oracles import Counting, Kind, Oracle, open_oracle
 from reluctant.oracles.ledger import Clock, Limit
-from reluctant.oracles.links import AnswerLink, Linked
+from reluctant.oracles.links import AnswerLink, Linked, Tidied
 from reluctant.results import Outcome, Result
 from reluctant.span import Span, recover_span
 

@@ -1,8 +1,13 @@
-"""`Settings` and `Findings`: options of an audit, findings of its steps so far, and the target as the steps see it."""
+"""`Settings` and `Findings`: options of an audit, findings of its steps, criteria for a copy, the target as read.
+
+One rule says what counts as a copy, how close is close enough, and which run settles the question: the verdict and
+the rows of the defense sweep follow it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,29 +15,43 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from reluctant.adversarial import Flip
-from reluctant.audit.copies import best_copy, settles
-from reluctant.audit.facts import Linearity, RowsNeeded, State, Truth
+from reluctant.audit.facts import (
+    CLOSE,
+    Bounds,
+    Closeness,
+    CopyError,
+    CopyMethod,
+    ErrorKind,
+    Linearity,
+    RowsNeeded,
+    State,
+    Truth,
+    finite,
+    is_close,
+)
 from reluctant.audit.record import ErrorHistogram, LinePicture, PlanePicture, SweepFacts
 from reluctant.domains import Domain
 from reluctant.engines import Engine
 from reluctant.estimation import Range
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
+from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.interface.kinds import IntegerKind
 from reluctant.interface.reach import answers_labels
+from reluctant.learning.student import DIFFERING
+from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import Link
 from reluctant.numerics import FloatArray, as_generator
-from reluctant.oracles import Counting, Kind, Linked, Oracle, Selected
-from reluctant.oracles.base import Wrapper
+from reluctant.oracles import Counting, Kind, Linked, Selected
 from reluctant.oracles.input_units import InputUnits
 from reluctant.oracles.keywords import RunPrecision
 from reluctant.oracles.links import (
-    ROUNDED_PROBABILITY_SLACK,
     AnswerLink,
     PlainProbabilities,
     ProbabilityFormat,
+    Tidied,
     written_link,
 )
 from reluctant.results import Ended, Outcome, Result
@@ -314,38 +333,6 @@ def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
 # ---- the target as the steps see it
 
 
-class Tidied(Wrapper):
-    """Noisy probabilities, put right so that this link can read them.
-
-    Noise leaves numbers below 0 and classes that do not add up to 1, which a link refuses. One below 0 says no more
-    than 0 does; what does not add up is scaled. Answers that are probabilities pass as they are, to the last digit.
-    """
-
-    def __init__(self, inner: Oracle, link: AnswerLink) -> None:
-        super().__init__(inner)
-        self.link = link
-
-    def answer(self, rows: FloatArray) -> FloatArray:
-        """Pass on, then correct each number that is no probability."""
-        answers = self.inner.answer(rows)
-        if self.link == "sigmoid":
-            return np.asarray(np.clip(answers, 0.0, 1.0))
-        if self.link == "tanh":
-            return np.asarray(np.clip(answers, -1.0, 1.0))
-        if self.link == "log-softmax":
-            return np.asarray(answers - np.log(self.scale(np.exp(answers))))
-        p = np.maximum(answers, 0.0)
-        return np.asarray(p / self.scale(p))
-
-    def scale(self, p: FloatArray) -> FloatArray:
-        """What to divide each row by: 1 where rounding explains what it adds up to, NaN where nothing is left."""
-        slack, total = ROUNDED_PROBABILITY_SLACK, p.sum(axis=1, keepdims=True)
-        off = (total > 1 + slack * p.shape[1]) | (p.max(axis=1, keepdims=True) > 1 + slack)
-        if self.link != "top-k":  # of the largest few there may be less
-            off |= total < 1 - slack * p.shape[1]
-        return np.where(total > 0, np.where(off, total, 1.0), np.nan)
-
-
 def seen(
     oracle: Counting,
     link: AnswerLink,
@@ -368,3 +355,144 @@ def seen(
     values = answered if link == "identity" else Linked(answered, link)
     chosen = values if output is None else Selected(values, output)
     return Counting(chosen, oracle.ledger, oracle.facts.domain if inside is None else inside)
+
+
+# ---- copies
+
+TELLING = 0.5  # of what a constant gets wrong: the labels other than the commonest, or the deviation of values
+
+
+def copy_error(run: Result) -> CopyError:
+    """How far off a run's network is, and what that is known by.
+
+    Errors are those of its verification, which have the noise of the answers in them.
+    """
+    measured = Measured.of(run)
+    labels = measured.label_check
+    if labels is not None and labels.ok:
+        return CopyError(ErrorKind.BOUNDARY, finite(labels.boundary_error), None, labels.points)
+    verification, precision = measured.value_check, measured.precision
+    largest, rms = (None, None) if verification is None else (verification.max_error, verification.rms_error)
+    found = CopyError(
+        ErrorKind.UNVERIFIED, finite(largest), finite(rms), None if verification is None else verification.points,
+        None if precision is None else finite(precision.error), inside=Bounds.of_box(measured.inside),
+    )  # fmt: skip
+    if precision is not None and run.ok:
+        return replace(found, kind=ErrorKind.EVERY_DIGIT)
+    if run.outcome is Outcome.RECOVERED and largest is not None:
+        digits = int(-np.log10(max(largest, np.finfo(np.float64).eps)))
+        return replace(found, kind=ErrorKind.DIGITS, digits=digits)
+    if measured.held_out is not None:
+        held = measured.held_out
+        typical = None if held.of_copy is None else finite(np.sqrt(held.of_copy))
+        labelled = held.of_copy is None or held.tells_labels
+        return replace(
+            found, kind=ErrorKind.HELD_OUT, typical=typical, inputs=held.points, is_bound=held.is_bound,
+            agreement=held.agreement if labelled else None, commonest=held.commonest if labelled else None,
+        )  # fmt: skip
+    if measured.accuracy is not None:
+        return replace(found, kind=ErrorKind.RMS, typical=finite(np.sqrt(measured.accuracy.error)))
+    return found
+
+
+def method_of(run: Result) -> CopyMethod:
+    """How a network was found."""
+    measured = Measured.of(run)
+    if measured.training is not None:
+        return CopyMethod.TRAINING
+    if measured.to_accuracy:
+        return CopyMethod.LEARNING
+    if measured.label_check is not None:
+        return CopyMethod.LABELS
+    return CopyMethod.FEW_DIGITS if measured.precision is not None else CopyMethod.EXACT
+
+
+def is_trained(run: Ended) -> bool:
+    """True of a network that was trained on the answers: its parameters are its own, and none of the target's."""
+    return Measured.of(run).training is not None
+
+
+def best_copy(runs: Iterable[Result | None]) -> Result | None:
+    """The run that gave the best copy: verified, as accurate as asked for, or measured to be close."""
+    copies = [run for run in runs if run is not None and run.network is not None and is_copy(run)]
+
+    def badness(run: Result) -> tuple[bool, bool, float]:
+        typical = copy_error(run).typical
+        return not run.ok, run.outcome is not Outcome.RECOVERED, np.inf if typical is None else typical
+
+    return min(copies, key=badness, default=None)
+
+
+def is_copy(run: Result) -> bool:
+    """True if its network is as good as a copy; a trained one by the upper end of its error, which its outcome has."""
+    measured = Measured.of(run)
+    checked = measured.value_check
+    holds_at_use = checked is None or checked.at_use is None or bool(checked.at_use.ok)
+    return run.ok or (holds_at_use and measured.held_out is None and is_close(copy_error(run).typical))
+
+
+def closeness(measured: HeldOutError) -> Closeness | None:
+    """The limit for a trained network: on its own error where answers have a size, else on its labels."""
+    error, high = (measured.error, measured.high) if measured.own is None else (measured.own.error, measured.own.high)
+    if error is not None and high is not None:
+        seen, most, alone = math.sqrt(error), math.sqrt(high), None
+        allowed, labels = CLOSE, False
+    else:
+        seen, most, labels = 1 - measured.agreement, measured.differing, True
+        allowed = labels_allowed(measured.commonest, DIFFERING)
+        alone = measured.commonest if allowed < DIFFERING else None
+    return Closeness(seen, most, allowed, labels, seen <= allowed < most, alone)
+
+
+def is_near(run: Ended) -> bool:
+    """True if only chance keeps a trained network from being called a copy: another run may settle it."""
+    measured = Measured.of(run).held_out
+    found = None if measured is None or run.outcome is not Outcome.NOT_ACCURATE else closeness(measured)
+    return found is not None and found.open
+
+
+def gives_labels(measured: HeldOutError) -> bool:
+    """True if a network surely gives many more labels than one label alone. One number has no label."""
+    alone = measured.commonest
+    return bool(measured.labelled and alone < 1 and 1 - measured.differing - alone >= TELLING * (1 - alone))
+
+
+def falls_short(run: Ended) -> bool:
+    """True if a trained network is no copy but gives most of what there is to give.
+
+    That is at least half of the labels that one label alone gets wrong, or errors of at most half the deviation of
+    values. A larger network or more answers may then make a copy: nobody can say that the target is safe from it.
+    """
+    measured = Measured.of(run).held_out
+    if measured is None or run.outcome is not Outcome.NOT_ACCURATE:
+        return False
+    judged = measured.judged
+    return gives_labels(measured) or (judged is not None and math.sqrt(judged) <= TELLING)
+
+
+def settles(run: Ended) -> bool:
+    """True if it came to its end here: it found what it looks for, or the answers give it nothing to find that in.
+
+    False where it was cut short, went part of the way, or could not see: more rows, time or digits may find more. Nor
+    does one settle anything that chance may have kept from its end, where another seed may reach it. A trained network
+    that falls short of a copy has gone part of the way.
+    """
+    # Noise hides all inside the box that a link leaves: there far less of it is refused, with any seed.
+    far_too_noisy = run.outcome is Outcome.TOO_NOISY and Measured.of(run).inside is not None
+    by_chance = is_unlucky(run) or is_narrow(run)
+    return (run.outcome.settles or far_too_noisy) and not (by_chance or is_near(run) or falls_short(run))
+
+
+def is_narrow(run: Ended) -> bool:
+    """True if noise inside a box was little more than lines are read with: another box, or seed, may have less."""
+    narrowly = 10.0  # times the noise that lines are read with
+    measured = Measured.of(run)
+    health = measured.health
+    if run.outcome is not Outcome.LOW_PRECISION or measured.inside is None or health is None or not health.spread > 0:
+        return False
+    return health.noise.at(health.spread) <= narrowly * NOISIEST_READ * health.spread
+
+
+def is_unlucky(run: Ended) -> bool:
+    """True if the method for few digits was tried and did not succeed: with another seed it may."""
+    return run.outcome is Outcome.LOW_PRECISION and bool(Measured.of(run).failures)

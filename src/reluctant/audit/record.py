@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reluctant._files import as_plain, write_text
-from reluctant._optional import require
 from reluctant.audit.facts import (
     AnswerSpaceFacts,
     Bounds,
@@ -33,7 +32,7 @@ from reluctant.audit.facts import (
     is_close,
 )
 from reluctant.defenses import kinds_of
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, require
 from reluctant.messages import Diagnosis
 
 SCHEMA: Literal["reluctant-audit/4"] = "reluctant-audit/4"

@@ -12,13 +12,6 @@ import numpy as np
 from reluctant._files import as_plain
 from reluctant._version import __version__
 from reluctant.audit.budget import expected_cost, money
-from reluctant.audit.copies import (
-    closeness,
-    copy_error,
-    gives_labels,
-    is_trained,
-    method_of,
-)
 from reluctant.audit.facts import (
     AnswerSpaceFacts,
     AtUseFacts,
@@ -45,7 +38,14 @@ from reluctant.audit.facts import (
     finite,
     mirror,
 )
-from reluctant.audit.findings import Findings
+from reluctant.audit.findings import (
+    Findings,
+    closeness,
+    copy_error,
+    gives_labels,
+    is_trained,
+    method_of,
+)
 from reluctant.audit.record import (
     AuditRecord,
     KnownName,

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from reluctant.adversarial import Flip
-from reluctant.audit.copies import closeness, copy_error, falls_short, is_near, is_unlucky
 from reluctant.audit.facts import State
-from reluctant.audit.findings import OF_CREASES, Findings
+from reluctant.audit.findings import OF_CREASES, Findings, closeness, copy_error, falls_short, is_near, is_unlucky
 from reluctant.audit.record import LEAKS, Confidence, LeakKind, Level, Reason, VerdictFacts
 from reluctant.domains import Domain
 from reluctant.errors import ReluctantError

@@ -69,7 +69,7 @@ def check_network_path(out: Path | None, option: str = "--out") -> None:
     """Refuse a name that a network cannot be written to."""
     check_out(out, ".onnx", ".npz", option=option)
     if out is not None and out.suffix == ".onnx":
-        from reluctant._optional import require
+        from reluctant.errors import require
 
         require("onnx", extra="onnx", purpose="Writing an .onnx file")
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reluctant._optional import require
+from reluctant.errors import require
 from reluctant.networks.network import ReLUNetwork
 from reluctant.numerics import FloatArray
 

@@ -20,9 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from reluctant._files import replacement
-from reluctant._optional import require
 from reluctant._version import __version__
-from reluctant.errors import UnsupportedModel
+from reluctant.errors import UnsupportedModel, require
 from reluctant.networks.network import Link, ReLUNetwork, Skips
 from reluctant.numerics import FloatArray
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reluctant._optional import require
-from reluctant.errors import TranscriptCorrupt, TranscriptError, TranscriptInUse, TranscriptMismatch
+from reluctant.errors import TranscriptCorrupt, TranscriptError, TranscriptInUse, TranscriptMismatch, require
 from reluctant.numerics import FloatArray
 
 FRAME_MAGIC = b"RLTR"

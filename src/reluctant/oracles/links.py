@@ -362,6 +362,38 @@ class PlainProbabilities(Wrapper):
         return np.asarray(narrow / self.dtype.type(PERCENT), dtype=np.float64)
 
 
+class Tidied(Wrapper):
+    """Noisy probabilities, put right so that this link can read them.
+
+    Noise leaves numbers below 0 and classes that do not add up to 1, which a link refuses. One below 0 says no more
+    than 0 does; what does not add up is scaled. Answers that are probabilities pass as they are, to the last digit.
+    """
+
+    def __init__(self, inner: Oracle, link: AnswerLink) -> None:
+        super().__init__(inner)
+        self.link = link
+
+    def answer(self, rows: FloatArray) -> FloatArray:
+        """Pass on, then correct each number that is no probability."""
+        answers = self.inner.answer(rows)
+        if self.link == "sigmoid":
+            return np.asarray(np.clip(answers, 0.0, 1.0))
+        if self.link == "tanh":
+            return np.asarray(np.clip(answers, -1.0, 1.0))
+        if self.link == "log-softmax":
+            return np.asarray(answers - np.log(self.scale(np.exp(answers))))
+        p = np.maximum(answers, 0.0)
+        return np.asarray(p / self.scale(p))
+
+    def scale(self, p: FloatArray) -> FloatArray:
+        """What to divide each row by: 1 where rounding explains what it adds up to, NaN where nothing is left."""
+        slack, total = ROUNDED_PROBABILITY_SLACK, p.sum(axis=1, keepdims=True)
+        off = (total > 1 + slack * p.shape[1]) | (p.max(axis=1, keepdims=True) > 1 + slack)
+        if self.link != "top-k":  # of the largest few there may be less
+            off |= total < 1 - slack * p.shape[1]
+        return np.where(total > 0, np.where(off, total, 1.0), np.nan)
+
+
 def in_percent(answers: FloatArray, *, several: bool = True) -> bool:
     """True if answers (n, m) may be percentages: up to 100, some beyond 1; of several classes, with a sum of 100."""
     shown = answers[~np.isnan(answers)]

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from reluctant._optional import require
 from reluctant.audit.facts import Linearity
 from reluctant.audit.record import DefenseRow, ErrorHistogram, FirstLayerImages, LinePicture, PlanePicture, StageRows
 from reluctant.defenses import defense_kind
+from reluctant.errors import require
 from reluctant.numerics import FloatArray
-from reluctant.report.numbers import count, percent, size, superscript
+from reluctant.report.text import count, percent, size, superscript
 
 SIZE = (7.2, 3.2)  # inches: as wide as the page
 HALF = (4.7, 3.1)  # two beside each other, one on a phone, where its text is still read

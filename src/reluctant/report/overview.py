@@ -16,24 +16,28 @@ from reluctant.estimation.formulas import shape_name
 from reluctant.messages import Diagnosis
 from reluctant.messages.diagnosis import decimal_places, listed
 from reluctant.oracles.links import noun_behind
-from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.sweep_text import rate_delays
 from reluctant.report.text import (
     Writer,
     advice,
     copy_run,
+    count,
     defense_words,
+    duration,
     error_phrase,
     has_part,
     held_out_error,
     is_cut,
     is_linked,
     is_opened,
+    money,
+    percent,
     risk_sentence,
     said,
     sentence,
     several,
     shape_words,
+    size,
     student_of,
     student_shape,
 )

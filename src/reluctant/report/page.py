@@ -7,7 +7,7 @@ and draws tables and figures with the macros of `parts.html`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from functools import cache
@@ -18,12 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from reluctant._files import write_text
-from reluctant._optional import require
 from reluctant.audit.facts import CopyMethod
 from reluctant.audit.record import EXPECTED, AuditRecord, SearchPicture
-from reluctant.errors import InvalidInput, ReluctantError
+from reluctant.errors import InvalidInput, ReluctantError, require
 from reluctant.geometry import LineSearch
-from reluctant.report import numbers
 from reluctant.report.drawings import (
     Drawing,
     draw_errors,
@@ -38,7 +36,6 @@ from reluctant.report.drawings import (
 )
 from reluctant.report.film import search_svg
 from reluctant.report.junit import junit_text
-from reluctant.report.numbers import MEANINGS, explained
 from reluctant.report.overview import (
     Figure,
     LeakFound,
@@ -70,11 +67,17 @@ from reluctant.report.text import (
     absences,
     also_found,
     answers_labels,
+    count,
+    duration,
     flip_sentence,
     is_opened,
     limit_sentences,
     line_sentence,
+    money,
+    percent,
+    powers,
     shown_classes,
+    size,
     stop_sentence,
     target_name,
 )
@@ -107,7 +110,7 @@ READ_THROUGH = {
     "sigmoid": " (before its sigmoid)",
 }
 
-FILTERS = ("count", "size", "percent", "duration", "money")  # of `numbers`
+FILTERS = {each.__name__: each for each in (count, duration, money, percent, size)}
 UNBROKEN = re.compile(r"\b\d+(?:-\d+)+\b|\[-?[\d.]+, -?[\d.]+\]")  # 64-32-10, [-2, 2]
 
 
@@ -131,7 +134,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update({name: getattr(numbers, name) for name in FILTERS})
+    environment.filters.update(FILTERS)
     environment.filters["prose"] = _prose
     environment.globals |= {"asset": _asset, "MEANINGS": MEANINGS}
     return environment
@@ -143,10 +146,10 @@ def _asset(name: str) -> Any:
     return markupsafe.Markup(resources.files("reluctant.report").joinpath("templates", name).read_text("utf-8"))
 
 
-def _prose(text: str) -> Any:
+def _prose(words: str) -> Any:
     """A sentence as it is read: 2.0e-13 becomes a power of ten, 64-32-10 and [-2, 2] are not broken into two lines."""
     markupsafe = require("markupsafe", extra="report", purpose="A report")
-    escaped = str(markupsafe.escape(numbers.powers(text)))
+    escaped = str(markupsafe.escape(powers(words)))
     return markupsafe.Markup(UNBROKEN.sub(r'<span class="nowrap">\g<0></span>', escaped))
 
 
@@ -330,3 +333,83 @@ def _from_file(path: str | Path, format: ReportFormat) -> str:
             raise
         got = f"'{path}', of which no page can be made ({type(error).__name__}: {error})"
         raise InvalidInput.about("RECORD", got=got, expected=EXPECTED) from error
+
+
+# ---- meanings, shown on hover and in the last section
+
+DEVIATION = "in units of the standard deviation of that output over typical inputs"
+MEANINGS = {
+    # The first screen.
+    "Parameters copied": "Weights and biases of the verified copy.",
+    "Parameters of a copy": "Weights and biases of a copy whose error was measured.",
+    "Error of a trained copy": "Root mean square at held-out inputs, relative to the answers' deviation.",
+    "The same label from a trained copy": "Share of new inputs at which the surrogate gives the model's label.",
+    "The same label from a trained network": "Share of new inputs at which the surrogate gives the model's label.",
+    "Neurons of the first layer copied": "Neurons at whose hyperplanes the model was seen to bend.",
+    "Queries it took": "Rows sent to the model for the copy, verification included.",
+    "Queries spent": "Rows sent to the model by all steps.",
+    "Defense that stops every copy": "The defense with the least cost to honest users that no method passed.",
+    "Input directions used": "Dimension of the input subspace that the answers depend on, of all inputs.",
+    "Change that flips an answer": "Norm of the change over the norm of the input, for one gradient step.",
+    "An answer gives": "What one answer shows of the function.",
+    "Noise of an answer": "Standard deviation between two answers to the same row.",
+    "Digits in an answer": "Number format and rounding of the answers.",
+    "Steps done": "Steps of the audit that finished.",
+    # The copy.
+    "Method": "The method that made the copy.",
+    "Verified": "Whether the copy agrees with the model at new inputs, on and beside every crease.",
+    "Parameters": "Weights and biases of the copy.",
+    "Answers through": "The link after the last layer of the copy.",
+    "Largest error seen": f"Largest difference between copy and model, {DEVIATION}.",
+    "Typical error (root mean square)": f"Root mean square of the differences, {DEVIATION}.",
+    "Its own error, without the noise of the answers": "The error without the noise of the answers.",
+    "Queries": "Rows sent to the model; one row brings one answer for each output.",
+    "Cost": "Queries times the price that you gave.",
+    "Time": "Queries over the rate that you gave; on the first screen, the time of all steps.",
+    "What an attack would cost": "The estimate for this shape, with its range.",
+    # The truth.
+    "File": "The model's own file; no method read it.",
+    "True network": "Widths and parameters in the file.",
+    "Neurons found": "True neurons with a neuron of the copy beside them.",
+    "Largest error of an output": f"Copy against file at new inputs, {DEVIATION}.",
+    "Largest error of a weight": "After neurons have the same order and scale, relative to the neuron's weights.",
+    # The interface.
+    "Inputs": "Numbers in one row.",
+    "Outputs": "Numbers in one answer.",
+    "Answers": "Values, probabilities or labels.",
+    "Number format": "The format that the target declares.",
+    "Read through": "The link that was undone to get values.",
+    "Domain": "The inputs that may be asked.",
+    "Answers only in": "The range of inputs that the target answers.",
+    "Identity": "A hash that recognises the target.",
+    "The same every time": "Whether the same row gets the same answer.",
+    "Space of answers": "Dimensions of the affine space that all answers lie in, of many outputs.",
+    "With explanations": "Queries of a verified copy with the gradients that the target answers, and without them.",
+    "Digits seen": "The narrowest format and rounding that explain the answers.",
+    "Noise": "Smallest difference between answers that means anything.",
+    "Spread of the answers": "Standard deviation over random inputs.",
+    "No change beyond": "Inputs larger than this get constant answers.",
+    "Rows without a number": "Rows answered with NaN or inf.",
+    "Largest inputs answered": "Largest size of inputs that got finite answers.",
+    "Shape at small scale": "How the answers change along short lines.",
+    "Shape of the values read, at small scale": "How the values before the link change along short lines.",
+    "Spread of the values read": "Standard deviation of the values before the link.",
+    "Rows whose answers show no value": "Rows whose answers saturate the link.",
+    "Largest inputs that show values": "Largest size of inputs whose answers do not saturate the link.",
+    # Columns.
+    "asked": "Rows that a method asked for.",
+    "sent": "Rows that reached the target, repeats included.",
+    "replayed": "Rows answered from the transcript, without a query.",
+    "queries": "Rows that reached the target, of those allowed.",
+    "time": "Wall-clock time.",
+    "users' error": "Root mean square change of answers for honest users, relative to the spread of the answers.",
+    "labels kept": "Share of honest inputs that keep their label.",
+    "directions": "Directions of the input that an attacker still finds.",
+    "copy": "The best copy behind this defense.",
+    "copy's error": "Root mean square error of that copy against the undefended model.",
+}
+
+
+def explained(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The names that have a meaning, once each, in their order."""
+    return [(name, MEANINGS[name]) for name in dict.fromkeys(names) if name in MEANINGS]

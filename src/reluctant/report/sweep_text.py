@@ -16,9 +16,8 @@ from reluctant.audit.record import (
     Trial,
 )
 from reluctant.defenses import DefenseSpec
-from reluctant.report.numbers import UNKNOWN, count, duration, percent, size
 from reluctant.report.tables import Cell, Column, Table
-from reluctant.report.text import answers_labels, defense_words
+from reluctant.report.text import UNKNOWN, answers_labels, count, defense_words, duration, percent, size
 from reluctant.results import Outcome
 
 EXACT_COPY = 1e-8  # relative error of a copy that has half the digits of float64 or more

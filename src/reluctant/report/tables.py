@@ -11,14 +11,18 @@ from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Pric
 from reluctant.estimation import Range
 from reluctant.estimation.formulas import shape_name
 from reluctant.messages.diagnosis import listed, rounded_to
-from reluctant.report.numbers import count, duration, money, percent, size
 from reluctant.report.text import (
     answers_labels,
+    count,
     defense_words,
+    duration,
     has_part,
     is_linked,
+    money,
+    percent,
     said,
     shape_words,
+    size,
     step_sentence,
     student_of,
 )

@@ -15,7 +15,7 @@ from reluctant.estimation import Estimate, Range
 from reluctant.estimation import estimate as estimate_cost
 from reluctant.estimation.cost import MeasuredPoint
 from reluctant.estimation.formulas import KINDS
-from reluctant.report.numbers import UNKNOWN, bytes_, count, duration, money
+from reluctant.report.text import UNKNOWN, bytes_, count, duration, money
 
 SCHEMA = "reluctant-estimate/2"
 LABEL = 28  # characters of a line's name, at least

@@ -23,9 +23,16 @@ import numpy as np
 
 from reluctant import engines as clusters
 from reluctant import errors
-from reluctant._optional import require
 from reluctant.engines import Cluster, Engine
-from reluctant.errors import MissingDependency, ReluctantError, TargetUnavailable, UnknownTarget, UnusableEngine, words
+from reluctant.errors import (
+    MissingDependency,
+    ReluctantError,
+    TargetUnavailable,
+    UnknownTarget,
+    UnusableEngine,
+    require,
+    words,
+)
 from reluctant.numerics import FLOAT_BYTES, FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Oracle, layers

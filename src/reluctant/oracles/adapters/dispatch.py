@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from reluctant._optional import require
 from reluctant.engines import check_engine
 from reluctant.errors import (
     HIGH,
@@ -32,6 +31,7 @@ from reluctant.errors import (
     TargetUnavailable,
     UnknownTarget,
     UnsafeFile,
+    require,
     words,
 )
 from reluctant.networks import ReLUNetwork

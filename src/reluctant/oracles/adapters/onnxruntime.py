@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reluctant._optional import require
-from reluctant.errors import UnsupportedModel
+from reluctant.errors import UnsupportedModel, require
 from reluctant.networks.onnx import load_onnx_model
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reluctant._optional import require
-from reluctant.errors import InvalidInput, words
+from reluctant.errors import InvalidInput, require, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers

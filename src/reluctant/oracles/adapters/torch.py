@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reluctant._optional import require
-from reluctant.errors import InvalidInput, N, TargetUnavailable, words
+from reluctant.errors import InvalidInput, N, TargetUnavailable, require, words
 from reluctant.numerics import FLOAT_BYTES, HOST, Arrays, FloatArray, TorchArrays, joined
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Explained, Facts, Kind, Moves, Oracle, as_answers, whole_units

@@ -26,7 +26,6 @@ from urllib.request import getproxies, proxy_bypass
 
 import numpy as np
 
-from reluctant._optional import require
 from reluctant.errors import (
     BatchRefused,
     InvalidInput,
@@ -38,6 +37,7 @@ from reluctant.errors import (
     TargetTimeout,
     TargetUnavailable,
     Words,
+    require,
     words,
 )
 from reluctant.oracles.http.security import Secret, hidden_values, scrub, shown_url

@@ -21,7 +21,7 @@ from reluctant.numerics import Rng, as_generator
 from reluctant.papers.exact import regularity
 from reluctant.papers.experiments.experiment import EXTRACTION_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.trials import WRONG_ERROR, ExactRun, exact_run
-from reluctant.report.numbers import size
+from reluctant.report.text import size
 from reluctant.testing import planted
 
 Shapes = Mapping[tuple[int, ...], int]

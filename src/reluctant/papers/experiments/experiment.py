@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from reluctant._files import write_text
-from reluctant._optional import require
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, require
 from reluctant.numerics import Rng
 from reluctant.report.drawings import COLOURS, figure_svg, log_axis, new_figure
-from reluctant.report.numbers import UNKNOWN, size
+from reluctant.report.text import UNKNOWN, size
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree import ElementTree
 
-from reluctant._optional import require
-from reluctant.report.numbers import UNKNOWN, count, duration, size
+from reluctant.errors import require
 from reluctant.report.page import render
 from reluctant.report.tables import Cell, Column, Table
+from reluctant.report.text import UNKNOWN, count, duration, size
 
 DIGITS = 3  # of a number in a table
 CHECK_COLUMNS = (

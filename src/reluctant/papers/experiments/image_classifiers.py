@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reluctant._optional import require
-from reluctant.errors import InvalidInput
+from reluctant.errors import InvalidInput, require
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 

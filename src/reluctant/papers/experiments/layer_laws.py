@@ -25,7 +25,7 @@ from reluctant.papers.random_networks import (
     random_network,
     sphere_points,
 )
-from reluctant.report.numbers import size
+from reluctant.report.text import size
 
 LAW_DIM = 1000
 LAW_HIDDEN = (1, 2, 3, 4, 5)

@@ -28,7 +28,7 @@ from reluctant.papers.experiments.trials import (
     worst,
 )
 from reluctant.papers.learning_theory import Magnitude
-from reluctant.report.numbers import size
+from reluctant.report.text import size
 from reluctant.testing.families import bump
 
 BUMP_WIDTHS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)

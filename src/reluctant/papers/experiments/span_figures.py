@@ -20,7 +20,7 @@ from reluctant.oracles import open_oracle
 from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.image_classifiers import Images, hit_rate, load_digits, load_mnist, train_classifier
 from reluctant.papers.span_algorithms import RANK_RULE, compute_gradient
-from reluctant.report.numbers import size
+from reluctant.report.text import size
 from reluctant.span import Subspace, check_obfuscation, obfuscate, recover_span
 from reluctant.testing import planted
 

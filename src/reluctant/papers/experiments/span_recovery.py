@@ -11,7 +11,7 @@ from reluctant.estimation.formulas import shape_name
 from reluctant.numerics import Rng, as_generator
 from reluctant.papers.experiments.experiment import SPAN_PAPER, Check, Experiment, Finding, label_axes
 from reluctant.papers.experiments.trials import SPAN_DIM, SPAN_RANK, SpanRun, label_network, paper_network
-from reluctant.report.numbers import size
+from reluctant.report.text import size
 
 HIDDEN = ((40, 30, 20, 10), (6, 3), (3, 3, 3))
 ACTIVATIONS = ("tanh", "softplus", "relu")
