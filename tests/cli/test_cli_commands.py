@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,10 @@ def test_the_demo_writes_a_report_and_a_record(command, folder, monkeypatch):
     assert sorted(path.name for path in out.iterdir()) == ["audit.json", "recovered.onnx", "report.html"]
     record = json.loads((out / "audit.json").read_text())
     assert (record["ok"], record["verdict"]["level"]) == (True, "exact")
+    kept = {
+        name: str(Path("reluctant-demo", file)) for name, file in (("record", "audit.json"), ("page", "report.html"))
+    }
+    assert {name: record["repeat"][name] for name in kept} == kept  # the page says how it is made again
     assert verdict_sentence(AuditRecord.load(out / "audit.json")) in ended.out
     assert str(out / "report.html") in ended.out
     assert "audit 1/13: health" in ended.err

@@ -309,7 +309,7 @@ def _weights_known(fields: Fields) -> str:
 def _span_inputs(fields: Fields) -> str:
     kinds = "of several kinds (even, near corners, sparse, of one level, smooth) " if fields["scale"] is None else ""
     drawn = f"random inputs {kinds}in {fields['domain']}"
-    drawn += "" if fields["scale"] is None else f", {fields['scale']:.2g} in every coordinate"
+    drawn += "" if fields["scale"] is None else f", of deviation {fields['scale']:.2g} in each coordinate"
     return drawn if fields["given"] is None else f"{drawn}, and as many like the {fields['given']} given"
 
 

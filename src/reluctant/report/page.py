@@ -95,7 +95,7 @@ CONTENTS = (
     ("queries", "Queries"),
     ("truth", "Compared with the truth"),
     ("limits", "Limits and assumptions"),
-    ("names", "Names readers know"),
+    ("names", "In MITRE, NIST and OWASP"),
     ("interface", "The interface"),
     ("steps", "Steps of the audit"),
     ("repeat", "How to repeat it"),

@@ -252,7 +252,7 @@ def _finding(name: KnownName, record: AuditRecord) -> str:
         "AML.M0004": _query_limit, "NIST AI 100-2": _known_weights,
     }  # fmt: skip
     make = makers.get(name.id)
-    return "The audit used questions and answers alone." if make is None else make(record)
+    return "The audit used queries and answers alone." if make is None else make(record)
 
 
 def _extracted(record: AuditRecord) -> str:

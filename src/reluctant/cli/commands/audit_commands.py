@@ -302,9 +302,11 @@ def demo(
     extraction = found.known.extraction
     if extraction is not None:
         write_network(extraction, out / "recovered.onnx")
-    write_record(found, str(out / "audit.json"))
-    write_report(found.record, out / "report.html")
-    print("\n".join([*_figures(found), f"Report: {(out / 'report.html').resolve()}"]))
+    record, page = str(out / "audit.json"), str(out / "report.html")
+    found = replace(found, written={"record": record, "page": page})
+    write_record(found, record)
+    write_report(found.record, page)
+    print("\n".join([*_figures(found), f"Report: {Path(page).resolve()}"]))
     return 0 if extraction is not None and extraction.ok else 1
 
 
