@@ -90,6 +90,14 @@ def test_an_interface_shows_its_answers():
     assert table.rows["decimals"] == "3"
 
 
+def test_a_verification_shows_its_error():
+    found = rl.verify(NETWORK, NETWORK, rng=1)
+    table = shown(found)
+    assert table.cells[0] == "Verification: passed"
+    assert table.rows["points"] == f"{found.points:,}"
+    assert table.rows["what happened"].startswith(str(found)[:100])
+
+
 def test_an_audit_shows_its_verdict():
     found = rl.audit(NETWORK, budget=2000, steps=["health", "extraction"])
     table = shown(found)
@@ -110,3 +118,12 @@ def test_a_cell_is_never_long():
     table = Cells(html_table("long", {"error": "x" * 10_000, "absent": None, "empty": ()}))
     assert len(table.rows["error"]) == LONGEST
     assert set(table.rows) == {"error"}
+
+
+def test_estimates_and_linearity_print_as_sentences():
+    found = rl.estimate("784-128-1")
+    assert f"{found.queries.expected:,.0f} queries" in str(found)
+    unmeasured = rl.estimate("784-128-64-32-16-8-1", precision="float32")
+    assert unmeasured.ok or str(unmeasured) == str(unmeasured.reason)
+    near = rl.local_linearity(NETWORK, np.ones(4))
+    assert f"{near.random[-1]:.2g} of its size" in str(near)

@@ -20,6 +20,7 @@ from reluctant.adversarial.gradient_source import GradientSource, KnownNetwork, 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NoGradient
 from reluctant.interface.noise import MEDIAN_OF_ABS_NORMAL
+from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting
@@ -62,6 +63,10 @@ class LocalLinearity:
     def linear_radius_along(self) -> float:
         """The distance along the gradient at which it has changed by half."""
         return _half_way(self.radii, self.along)
+
+    def __str__(self) -> str:
+        radius, random, along = (float(each[-1]) for each in (self.radii, self.random, self.along))
+        return str(Diagnosis("local-linearity", {"radius": radius, "random": random, "along": along}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; None means infinite."""

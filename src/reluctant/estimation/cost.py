@@ -302,6 +302,13 @@ class Estimate:
         each = Answers.parse(self.precision).in_a_row(self.widths[-1])
         return None if self.queries is None else self.queries.times(answers_per_parameter(1, self.widths, each))
 
+    def __str__(self) -> str:
+        if self.queries is None:
+            return str(self.reason)
+        ok, networks = self.recovered
+        said = {"method": self.method, "gives": self.gives, "precision": self.precision, "shape": self.shape}
+        return str(Diagnosis("estimated-cost", said | asdict(self.queries) | {"ok": ok, "networks": networks}))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         ranges = {

@@ -554,6 +554,26 @@ RUNS: Mapping[str, Entry] = {
         "of {size:.2g}. {invisible_share:.1%} of the directions are invisible.",
         example={"same_label": 1.0, "rows": 100, "largest_change": 1e-12, "size": 3.0, "invisible_share": 0.6},
     ),
+    "estimated-cost": Entry(
+        "{shape} from {precision}: {expected:,.0f} queries ({low:,.0f} to {high:,.0f}) for {gives}, by {method}. "
+        "{ok} of {networks} measured networks of this kind were recovered.",
+        example={
+            "method": "exact extraction, one hidden layer",
+            "shape": "784-128-1",
+            "precision": "float64",
+            "expected": 104608.0,
+            "low": 103849.0,
+            "high": 105258.0,
+            "gives": "an exact copy",
+            "ok": 172,
+            "networks": 172,
+        },
+    ),
+    "local-linearity": Entry(
+        "At {radius:.2g} of the input's norm the gradient has changed by {random:.2g} of its size in random "
+        "directions, by {along:.2g} along itself.",
+        example={"radius": 0.1, "random": 0.2, "along": 0.3},
+    ),
     "missed-bump": Entry(
         "A bump narrower than {width:.1g} could have been missed: {points:,} random points would have met a wider one, "
         "up to distance {near:g} from the origin, with {confidence:.1%} confidence; at distance {far:g} one wider than "

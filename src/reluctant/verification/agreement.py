@@ -20,6 +20,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from reluctant._notebook import html_table
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer
 from reluctant.interface.kinds import USABLE_NOISE
@@ -152,6 +153,11 @@ class Verification:
 
     def __str__(self) -> str:
         return str(self.notes)
+
+    def _repr_html_(self) -> str:
+        errors = {"largest error": self.max_error, "typical error": self.rms_error, "tolerance": self.tol}
+        asked = {"points": self.points, "queries": self.queries, "what happened": str(self)}
+        return html_table(f"Verification: {'passed' if self.ok else 'failed'}", {**errors, **asked})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` and `at_use` only where there is such a box."""
