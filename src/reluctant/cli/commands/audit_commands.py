@@ -302,11 +302,11 @@ def demo(
     extraction = found.known.extraction
     if extraction is not None:
         write_network(extraction, out / "recovered.onnx")
-    record, page = str(out / "audit.json"), str(out / "report.html")
-    found = replace(found, written={"record": record, "page": page})
-    write_record(found, record)
+    record, page = out / "audit.json", out / "report.html"
+    found = replace(found, written={"record": str(record), "page": str(page)})
+    write_record(found, str(record))
     write_report(found.record, page)
-    print("\n".join([*_figures(found), f"Report: {Path(page).resolve()}"]))
+    print("\n".join([*_figures(found), f"Report: {page.resolve()}"]))
     return 0 if extraction is not None and extraction.ok else 1
 
 
