@@ -25,7 +25,7 @@ from reluctant.extraction.orientation import always_active, find_turned, turn_te
 from reluctant.fitting.least_squares import Linearisation, StepRules, least_squares
 from reluctant.fitting.network_fit import neuron_errors, polish
 from reluctant.geometry import DistanceNoise, Question, gradients
-from reluctant.geometry.lines import BoolArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
@@ -377,19 +377,31 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
     roomy_pool = 2000  # random points, to choose some far from every crease
     roomy_share = 0.2  # share of them that stays in the choice
     of_each = 8  # roomiest points at which a neuron is on, besides
-    points_share = 1.25  # points for every neuron at most: many outputs need fewer, unless layers above are mostly off
-    well_told = 0.03  # smallest part of a neuron in the gradients, relative
+    hardly_told = 1e-4  # of the best told combination of neurons: points with less room may tell this one
     points = rng.standard_normal((roomy_pool, network.dim))
     room = _room_of_coordinates(network, points)
-    h, order = network.widths[1], np.argsort(-room)
-    on = np.linalg.norm(_by_first_layer(network, points), axis=1)[order] > 0  # (n, h): which neurons a point tells of
+    order = np.argsort(-room)
+    points, room = points[order], room[order]
+    combinations = _by_first_layer(network, points)
+    on = np.linalg.norm(combinations, axis=1) > 0  # (n, h): which neurons a point tells of
     first = (on & (np.cumsum(on, axis=0) <= of_each)).any(axis=1)
     first[: int(roomy_share * roomy_pool)] = True
-    points, room = points[order[first]], room[order[first]]
-    combinations = _by_first_layer(network, points)
+    chosen, least = _telling(combinations[first])
+    if least < hardly_told:  # layers above are narrow, and show the others where their units are on and off in other ways
+        first[:] = True
+        chosen, _ = _telling(combinations)
+    chosen = np.flatnonzero(first)[chosen]
+    return points[chosen], combinations[chosen], room[chosen]
+
+
+def _telling(combinations: FloatArray) -> tuple[IntArray, float]:
+    """Few of these gradients (n, m, h) that together tell all first weights; how well the least told one shows."""
+    points_share = 1.25  # points for every neuron at most: many outputs need fewer, unless layers above are mostly off
+    well_told = 0.03  # smallest part of a neuron in the gradients, relative
+    h = combinations.shape[2]
     size = np.sqrt((combinations**2).sum(axis=(0, 1)))
-    rest = combinations / np.where(size > 0, size, 1.0)
-    scaled, chosen = rest, list[int]()
+    rest = scaled = combinations / np.where(size > 0, size, 1.0)
+    chosen = list[int]()
     for _ in range(int(points_share * h) + 1):
         chosen.append(int(np.argmax(np.linalg.norm(rest, axis=(1, 2)) * ~np.isin(np.arange(len(rest)), chosen))))
         _, sizes, told = np.linalg.svd(scaled[chosen].reshape(-1, h), full_matrices=False)
@@ -397,7 +409,7 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
         rest = scaled - (scaled @ known.T) @ known
         if len(known) == h:
             break
-    return points[chosen], combinations[chosen], room[chosen]
+    return np.array(chosen), float(sizes[-1] / sizes[0]) if len(sizes) == h else 0.0
 
 
 def certify(
