@@ -38,6 +38,28 @@ def test_a_crease_goes_on_behind_neurons_of_its_own_layer() -> None:
     assert not ends_at(asker, known, beside, incoming, other)
 
 
+def test_a_crease_that_does_not_show_before_a_neuron_is_not_seen_to_end_there() -> None:
+    weights = [w.copy() for w in DEEP.weights]
+    weights[2][:, 0] *= 1e-14  # its bends are smaller than rounding errors of the answers
+    faint = ReLUNetwork(weights, DEEP.biases)
+    _, asker, _ = search_tools(faint, 0)
+    points = crease_points(faint, 1, 0, 100)
+    beside = crease_through(faint, 1, 0, points[faint.preactivations(points)[1][:, 1] < 0])
+    known = known_part(faint, 1)
+    incoming = solve_crease(known, beside)
+    other = known.extended(Layer.of(faint.weights[1][1:], faint.biases[1][1:]))
+    assert not ends_at(asker, known, beside, incoming, other)
+
+
+def test_parts_of_the_third_layer_are_no_neurons_of_a_narrow_second_one() -> None:
+    """Of two units one is always on; the third layer is straight on either side of the other one."""
+    drawn = specimen(8_100_027)
+    found = rl.extract(rl.open_oracle(drawn.target(), dim=drawn.network.dim), rng=27)
+    assert found.ok
+    assert found.network.widths[2] <= 2
+    assert found.queries < 40_000
+
+
 def test_layers_keep_their_digits_where_answers_have_few() -> None:
     plain = planted((10, 8, 7, 6, 3), 2, bias=0.1)
     small = [*plain.weights[:-1], 1e-6 * plain.weights[-1]]  # beside constants of 0.1, eleven digits are left

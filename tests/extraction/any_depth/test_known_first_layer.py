@@ -128,3 +128,14 @@ def test_gradients_for_first_weights_suffice_where_layers_above_are_mostly_off()
     rarely_on = ReLUNetwork(network.weights, rare)
     _, combinations, _ = spanning_points(rarely_on, np.random.default_rng(0))
     assert np.linalg.matrix_rank(combinations.reshape(-1, 12)) == 12
+
+
+def test_gradients_for_first_weights_suffice_where_the_second_layer_is_narrow() -> None:
+    """Far from creases most units are on: gradients there are combinations of five rows."""
+    network = planted((7, 7, 5, 12, 1), 4)
+    values = network.preactivations(np.random.default_rng(1).standard_normal((4000, 7)))[0]
+    mostly_on = ReLUNetwork(
+        network.weights, [network.biases[0] - np.quantile(values, 0.1, axis=0), *network.biases[1:]]
+    )
+    _, combinations, _ = spanning_points(mostly_on, np.random.default_rng(0))
+    assert np.linalg.matrix_rank(combinations.reshape(-1, 7), 1e-6) == 7

@@ -5,7 +5,13 @@ import pytest
 from layers_known import crease_of, crease_points, crease_through, known_part, switching, with_open_sides
 
 import reluctant as rl
-from reluctant.extraction.any_depth.crease_equations import IncomingWeights, find_mirrored, find_sides, solve_crease
+from reluctant.extraction.any_depth.crease_equations import (
+    IncomingWeights,
+    find_mirrored,
+    find_sides,
+    find_unread,
+    solve_crease,
+)
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
@@ -62,6 +68,15 @@ def test_a_unit_that_is_on_at_every_crease_is_turned() -> None:
     assert all(incoming.open_features()[2] for incoming in found)
     assert find_sides(known, found) is None
     np.testing.assert_array_equal(find_sides(known, found, final=True), wrong)
+
+
+def test_a_neuron_that_is_none_is_read_by_no_other() -> None:
+    right = known_part(TRUE, 1).layers[0]
+    rows, biases = np.vstack([right.weights, np.ones(5)]), np.append(right.biases, 0.1)
+    known = KnownLayers(5, (Layer.of(rows, biases),))
+    np.testing.assert_array_equal(find_unread(known, incomings(known, 4)), [8])
+    assert not len(find_unread(known, incomings(known, 1)))  # one neuron may well read few
+    assert not len(find_unread(known_part(TRUE, 1), incomings(known_part(TRUE, 1), 4)))
 
 
 def test_two_neurons_on_one_crease_are_one_that_is_mirrored():

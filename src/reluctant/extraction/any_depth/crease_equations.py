@@ -27,7 +27,7 @@ from scipy.optimize import linprog
 
 from reluctant.extraction.any_depth.features import FeaturesAround, KnownLayers
 from reluctant.extraction.orientation import clear_choice
-from reluctant.geometry.lines import BoolArray
+from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 
 SHORT_ROW = 0.05  # distances in feature space below this are not scaled up: their digits are few
@@ -210,6 +210,7 @@ def _best_agreement(fixed: FloatArray, free: FloatArray, u: int) -> BoolArray | 
 
 
 SIDES_RANK = 1e-6  # relative
+PRESENT_WEIGHT = 1e-5  # a coefficient of a neuron's weights larger than this is one
 
 
 @dataclass(frozen=True)
@@ -271,6 +272,18 @@ def find_sides(known: KnownLayers, incomings: Sequence[IncomingWeights], *, fina
     return wrong
 
 
+def find_unread(known: KnownLayers, incomings: Sequence[IncomingWeights]) -> IntArray:
+    """Which neurons of the last layer none of these reads, as far as their coefficients are determined."""
+    fewest = 2  # neurons that do not read it
+    if not known.layers or len(incomings) < fewest:
+        return np.empty(0, dtype=np.intp)
+    h = len(known.layers[-1])
+    sizes = np.array([np.abs(each.weights[:h]) / np.linalg.norm(each.weights) for each in incomings])
+    sure = np.array([np.linalg.norm(each.open[:h], axis=1) <= OPEN_SHARE for each in incomings])
+    read = (sure & (sizes > PRESENT_WEIGHT)).any(axis=0)
+    return np.flatnonzero(~read & (sure.sum(axis=0) >= fewest))
+
+
 def find_mirrored(known: KnownLayers, incomings: Sequence[IncomingWeights]) -> tuple[BoolArray, BoolArray] | None:
     """Which neurons of the last layer to turn and which one is mirrored, where that explains all of `incomings`."""
     fewest = 3  # neurons of the next layer: one of them could be explained by any pair
@@ -293,12 +306,11 @@ def _sides_of(equations: Sequence[_SideEquations], *, final: bool) -> BoolArray 
     """Which undecided neurons must be turned round, None while that is not clear."""
     clear_side = 1e-2  # largest distance from 0 or 1 of a choice that is clear
     sides_agree = 1e-5  # residual of the equations, relative to their size
-    present_weight = 1e-5  # a coefficient of a neuron's weights larger than this is one
     if not equations:
         return None
     parts = [e.without_open() for e in equations]
     matrix, right = np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])
-    seen = np.abs(matrix).max(axis=0, initial=0) > present_weight
+    seen = np.abs(matrix).max(axis=0, initial=0) > PRESENT_WEIGHT
     if not (seen.all() or final) or len(matrix) < seen.sum():
         return None
     sides = np.zeros(len(seen))
@@ -308,7 +320,7 @@ def _sides_of(equations: Sequence[_SideEquations], *, final: bool) -> BoolArray 
         return None
     if np.linalg.norm(matrix @ rounded - right) > sides_agree * np.sqrt(len(equations)):
         return None
-    left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > present_weight
+    left = np.max([np.abs(e.open_parts(rounded)) for e in equations], axis=0) > PRESENT_WEIGHT
     return np.asarray((rounded > 0) | (~seen & left))
 
 

@@ -19,6 +19,7 @@ from reluctant.extraction.any_depth.crease_equations import (
     close_from_kinks,
     find_mirrored,
     find_sides,
+    find_unread,
     joined_creases,
     same_neuron,
     settle_open,
@@ -340,6 +341,13 @@ class LayerSearch:
         few = 0.25
         return bool(self.unexplained().sum() <= few * self.store.unexplained(self.known).sum())
 
+    def is_well_seen(self) -> bool:
+        """True if neurons that are known explain most kinks, many each: then all that switches below is known."""
+        each = 8  # kinks
+        explained = self.store.unexplained(self.known).sum() - self.unexplained().sum()
+        open_ = sum(not neuron.incoming.closed for neuron in self.neurons)
+        return self.explains_most() and open_ <= 1 and bool(explained >= each * len(self.neurons))
+
     def find_hidden(self) -> int:
         """Look for neurons that show in part of space alone: they go on behind those known; the number found."""
         fewest, before = 2, len(self.neurons)
@@ -383,6 +391,10 @@ class LayerSearch:
             return False
         below = self.known.layers[-1]
         return len(self.neurons) > enough_for_sides * (1 + len(below) / below.weights.shape[1])
+
+    def unread(self) -> IntArray:
+        """Neurons of the layer below that none of these reads: parts of neurons of this layer, in one of its cells."""
+        return find_unread(self.known, [neuron.incoming for neuron in self.neurons])
 
     def misplaced(self) -> list[Neuron]:
         """Creases that do not bend at the neurons of the layer below: they belong to that layer themselves."""
@@ -620,11 +632,12 @@ class LayerSearch:
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
         for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
-            if self.known.layers and neuron.incoming.closed:
+            if self.known.layers:
                 so_far = self.cells(besides=neuron).so_far
-                if ends_at(self.asker, self.known, neuron.crease, neuron.incoming, so_far):
+                if ends := ends_at(self.asker, self.known, neuron.crease, neuron.incoming, so_far):
                     self.neurons = [other for other in self.neurons if other is not neuron]
-                continue
+                if ends or neuron.incoming.closed:
+                    continue
             if not self.known.layers and hits[id(neuron)] >= on_most:
                 continue
             surer = [n for n in self.neurons if n.incoming.closed and hits[id(n)] > hits[id(neuron)]]
@@ -768,8 +781,10 @@ class Ladder:
                 search.run()
                 if search.explains_little() and self.find_hidden():
                     continue
+                search = self.without_unread(search)
                 if not search.complete:
                     misplaced, hopeful = search.misplaced(), repairs < self.limits.repairs
+                    hopeful &= bool(misplaced) or not search.is_well_seen()  # else units missing below are always on
                     if (misplaced or not search.neurons or number > 1) and hopeful and self.repair(search):
                         repairs += not misplaced
                         continue
@@ -780,6 +795,29 @@ class Ladder:
                             raise _layer_failure(number, search)
                         search.run()  # neurons at odds have ended it before
             return search
+
+    def without_unread(self, search: LayerSearch) -> LayerSearch:
+        """The same layer on the one below without neurons that it does not read, if it explains their kinks too.
+
+        Not where neurons are missing below, for those that are found here instead read nothing; nor above the first
+        layer, which every line shows.
+        """
+        explained = 0.75  # of their kinks
+        if len(self.searches) < 2 or search.misplaced() or not len(unread := search.unread()):
+            return search
+        put_back, below = self.kept(), self.top
+        gone = [below.neurons[k].incoming for k in unread]
+        below.neurons = [neuron for k, neuron in enumerate(below.neurons) if k not in unread]
+        again = self.next_search()
+        again.adopt(search.neurons)
+        again.run()
+        passed = np.any([passes_kinks(self.store, below.known, incoming) for incoming in gone], axis=0)
+        known_well = [sum(neuron.incoming.closed for neuron in each.neurons) for each in (search, again)]
+        as_well = known_well[1] >= known_well[0] and (again.complete or (again.is_well_seen() and not search.complete))
+        if as_well and again.unexplained()[passed].mean() <= 1 - explained:
+            return again
+        put_back()
+        return search
 
     def push(self, search: LayerSearch) -> None:
         """One rung more; the sides it found are those of the rung below."""

@@ -36,27 +36,33 @@ def ends_at(asker: Asker, known: KnownLayers, crease: Crease, incoming: Incoming
 
     so_far: the layers below, and on top of them other neurons of this one. It is looked for just behind that neuron,
     next to points of it: farther on, units that are off may hide it. They may there too, but rarely behind many: where
-    it goes straight on across more than twice as many, it is of this layer. Cost: 16 rows for each such neuron.
+    it goes straight on across more than twice as many, it is of this layer. Only where it shows before such a neuron it
+    can be seen to end there. Cost: 16 to 32 rows for each such neuron.
     """
     looked_at = 4
     absent_share = 0.3  # of the places that show anything: a crease that so few of them show is not there
     points = incoming.sure_points(known, crease)
     own = np.arange(known.hinge_count, so_far.hinge_count)
     on = so_far.patterns(points)[:, own]
-    on_one_side, ends = on.all(axis=0) | ~on.any(axis=0), 0
+    on_one_side, ends, gone = on.all(axis=0) | ~on.any(axis=0), 0, 0
     for other in own[on_one_side]:
-        places = _places_behind(known, incoming, so_far, int(other), points)[:looked_at]
-        seen = _seen_at(asker, known, incoming, places, so_far)
-        visible = int((~seen.constant).sum())
-        ends += visible > looked_at / 2 and int(seen.found.sum()) <= absent_share * visible
-    return 2 * ends > max(int((~on_one_side).sum()), 1)
+        before, behind = _places_beside(known, incoming, so_far, int(other), points)
+        seen = _seen_at(asker, known, incoming, behind[:looked_at], so_far)
+        absent = np.flatnonzero(~seen.found & ~seen.constant)
+        lost = int(_seen_at(asker, known, incoming, before[absent], so_far).found.sum())
+        if lost and int(seen.found.sum()) <= absent_share * (lost + int(seen.found.sum())):
+            ends, gone = ends + 1, gone + lost
+    return gone > looked_at / 2 and 2 * ends > max(int((~on_one_side).sum()), 1)
 
 
-def _places_behind(
+def _places_beside(
     known: KnownLayers, incoming: IncomingWeights, so_far: KnownLayers, hinge: int, points: FloatArray
-) -> FloatArray:
-    """Places (n, d) of the predicted crease just behind a hinge, in the cells of these points of it, nearest first."""
-    behind = 0.4  # of the way from one hinge to the next
+) -> tuple[FloatArray, FloatArray]:
+    """Places (n, d) of the predicted crease just before a hinge and just behind it, in the cells of these points of it.
+
+    The nearest come first.
+    """
+    aside = 0.4  # of the way from one hinge to the next
     around = so_far.around(points)
     towards = around.hinge_gradients(np.full(len(points), hinge)) * -np.sign(around.values[:, [hinge]])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -66,9 +72,11 @@ def _places_behind(
     clear = np.isfinite(reach[:, hinge]) & (reach[:, hinge] < reach[:, : known.hinge_count].min(axis=1, initial=np.inf))
     points, along, reach = points[clear], along[clear], reach[clear]
     first = reach[:, hinge]
+    nearer = np.where(reach < first[:, None], reach, 0.0).max(axis=1, initial=0.0)
     second = np.where(reach > first[:, None], reach, 2 * first[:, None]).min(axis=1)
     nearest = np.argsort(first)
-    return np.asarray(points + (first + behind * (second - first))[:, None] * along)[nearest]
+    before, behind = (first + aside * (other - first) for other in (nearer, second))
+    return (points + before[:, None] * along)[nearest], (points + behind[:, None] * along)[nearest]
 
 
 def _normals(known: KnownLayers, incoming: IncomingWeights, places: FloatArray) -> FloatArray:

@@ -377,7 +377,7 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
     roomy_pool = 2000  # random points, to choose some far from every crease
     roomy_share = 0.2  # share of them that stays in the choice
     of_each = 8  # roomiest points at which a neuron is on, besides
-    hardly_told = 1e-4  # of the best told combination of neurons: points with less room may tell this one
+    hardly_seen = 1e-4  # of the combination of neurons that shows best: points with less room may show this one
     points = rng.standard_normal((roomy_pool, network.dim))
     room = _room_of_coordinates(network, points)
     order = np.argsort(-room)
@@ -387,7 +387,7 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
     first = (on & (np.cumsum(on, axis=0) <= of_each)).any(axis=1)
     first[: int(roomy_share * roomy_pool)] = True
     chosen, least = _telling(combinations[first])
-    if least < hardly_told:  # layers above are narrow, and show the others where their units are on and off in other ways
+    if least < hardly_seen:  # narrow layers above show them where their units are on and off in other ways
         first[:] = True
         chosen, _ = _telling(combinations)
     chosen = np.flatnonzero(first)[chosen]
@@ -395,7 +395,7 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
 
 
 def _telling(combinations: FloatArray) -> tuple[IntArray, float]:
-    """Few of these gradients (n, m, h) that together tell all first weights; how well the least told one shows."""
+    """Few of these gradients (n, m, h) that together show all first weights, and how well the worst combination shows."""
     points_share = 1.25  # points for every neuron at most: many outputs need fewer, unless layers above are mostly off
     well_told = 0.03  # smallest part of a neuron in the gradients, relative
     h = combinations.shape[2]
