@@ -395,7 +395,7 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
 
 
 def _telling(combinations: FloatArray) -> tuple[IntArray, float]:
-    """Few of these gradients (n, m, h) that together show all first weights, and how well the worst combination shows."""
+    """Few of these gradients (n, m, h) that show all first weights, and how well the worst combination shows."""
     points_share = 1.25  # points for every neuron at most: many outputs need fewer, unless layers above are mostly off
     well_told = 0.03  # smallest part of a neuron in the gradients, relative
     h = combinations.shape[2]
