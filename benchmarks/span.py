@@ -1,9 +1,9 @@
 """Span recovery from values and from labels, and noise that a model cannot see.
 
-    python -m benchmarks span                            10 networks of each kind (784-20-20-1 by labels: 6)
+    python -m benchmarks span                            10 networks of each kind (784 inputs by labels: 6 or 4)
     SPAN_SEEDS=3 python -m benchmarks span               as many of every kind
     SPAN_FIRST_SEED=710000 python -m benchmarks span     other networks
-    SPAN_ROWS=values,float32,labels,digits,obfuscation,honesty   these parts only
+    SPAN_ROWS=values,float32,labels,wide-labels,digits,obfuscation,honesty   these parts only
     SPAN_NETWORKS=55 SPAN_ROWS=honesty python -m benchmarks span   so many random networks instead of 220
     MNIST_DIR=folder python -m benchmarks span           obfuscation on MNIST as well as on digits
 
@@ -37,7 +37,7 @@ SCALES = (1.0, 10.0, 100.0)
 
 def main() -> None:
     parts = os.environ.get("SPAN_ROWS", ",".join(PARTS)).split(",")
-    if {"values", "float32", "labels"} & set(parts):
+    if {"values", "float32", "labels", "wide-labels"} & set(parts):
         print(f"{'task':<44}{'right':>8}{'dead':>6}{'angle':>10}{'(max)':>10}{'q/kn':>9}{'(max)':>9}{'s':>7}{'CPU':>7}")
     for name, part in PARTS.items():
         if name in parts:
@@ -74,6 +74,11 @@ def labels() -> None:
         for i, seed in enumerate(few)
     ]
     show("784-20-20-1 tanh, softplus, relu, labels", runs)
+
+
+def wide_labels() -> None:
+    runs = [label_network((SPAN_DIM, 80, 40, 1), "relu", seed, seed - FIRST_SEED) for seed in seeds(4)]
+    show("784-80-40-1 relu, labels", runs)
 
 
 def show(name: str, runs: list[SpanRun]) -> None:
@@ -246,6 +251,6 @@ def normals(network: rl.ReLUNetwork, x: np.ndarray, level: float | None) -> np.n
 
 
 PARTS: dict[str, Callable[[], None]] = {
-    "values": values, "float32": float32, "labels": labels, "digits": digits_part, "obfuscation": obfuscation,
-    "honesty": honesty,
+    "values": values, "float32": float32, "labels": labels, "wide-labels": wide_labels,
+    "digits": digits_part, "obfuscation": obfuscation, "honesty": honesty,
 }  # fmt: skip

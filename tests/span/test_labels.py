@@ -40,6 +40,13 @@ def test_float32(activation, seed):
     assert span.evidence["resolution"] > 1e-9
 
 
+def test_more_directions_than_boundary_points_of_a_check(seed):
+    network = labelled((76, 66, 30, 1), "relu", 40 + seed)
+    span = rl.recover_span(rl.open_oracle(network, dim=76), labels=True, rng=seed)
+    assert (span.outcome, span.rank) == (rl.Outcome.SPAN_RECOVERED, 66)
+    assert span.subspace.distance(true_span(network)) < 1e-11
+
+
 def test_classes_of_several_outputs(seed):
     network = planted((30, 5, 8, 4), 9 + seed)
     span = rl.recover_span(rl.open_oracle(lambda x: network(x).argmax(axis=1), dim=30), labels=True, rng=seed)

@@ -38,17 +38,25 @@ from reluctant.span.first_look import (
 )
 from reluctant.span.subspace import Complement, SpanEnding
 
-CHECKED_POINTS = 64  # boundary points
+CHECKED_POINTS = 64  # boundary points, at least
+SPARE_NORMALS = 8  # fresh normals, besides one for each direction
 CHECK_ASIDE, CHECK_OFFSET = 2.0, 0.004  # a silent direction: such a step along it leaves every point in the offset
 WEAKEST_SEEN = 0.02  # part of a normal outside the span that verification must not overlook
 
 
 def verify_labels(
-    oracle: Counting, field: LabelField, seen: LabelledPoints, basis: FloatArray, left: float, rng: np.random.Generator
+    oracle: Counting,
+    field: LabelField,
+    seen: LabelledPoints,
+    basis: FloatArray,
+    shown: Boundary,
+    left: float,
+    rng: np.random.Generator,
 ) -> tuple[SpanEnding, LabelledPoints]:
     """Check a span whose directions should be off by no more than `left`, and the new inputs it was checked at.
 
-    Cost: about 5000 rows and 13·k².
+    shown: boundary points that every direction was found at. One that few inputs have would seem silent elsewhere.
+    Cost: about 5000 rows and 13·k², beyond 56 directions some 80 rows for each besides.
     """
     check_located = 1e-3  # first boundary points, of a typical coordinate
     # Times the error to expect of a span, if that is not half the digits: a larger shift is a direction.
@@ -62,17 +70,19 @@ def verify_labels(
     rare = np.isin(seen.labels, list(fresh.rare(seen.names, of_each_label)))
     fresh = fresh + seen[rare]
     changed = changed_labels(oracle, fresh)
-    boundary = Boundary.between(field.ask, *fresh.pairs(CHECKED_POINTS, rng), check_located * field.scale)
+    points = max(CHECKED_POINTS, len(basis) + SPARE_NORMALS)
+    boundary = Boundary.between(field.ask, *fresh.pairs(points, rng), check_located * field.scale)
     boundary, found = boundary.inside(field, basis, check_located * field.scale, field.resolution)
     boundary = boundary[found]
-    there, weakest, noise = _moving_directions(field, boundary, basis)
+    some = boundary[slice(min(len(boundary), len(basis) + SPARE_NORMALS))]
+    there, weakest, noise = _moving_directions(field, some + shown, basis)
     shift = _crossing_shifts(field, boundary, there, rng)
     leak, lost = float(np.nanmax(shift, initial=0.0)), int(np.isnan(shift).sum() + (~found).sum())
     margin, angle = (max(leak, left, noise) / weakest, max(leak / weakest, left)) if weakest > 0 else (np.inf, np.inf)
     explained = max(explained_error * left, float(np.sqrt(field.resolution / field.typical)))
     silent = leak <= min(WEAKEST_SEEN * weakest, explained) and not np.isnan(shift).any() and found.mean() > most_found
     outcome = _checked_outcome(field, changed, silent, margin, len(basis), len(there))
-    shares = {"region": RULE_OF_THREE / len(fresh.points), "boundary": RULE_OF_THREE / CHECKED_POINTS}
+    shares = {"region": RULE_OF_THREE / len(fresh.points), "boundary": RULE_OF_THREE / points}
     missed = Diagnosis("missed-label-direction", shares | {"weakest": max(leak, field.resolution / field.typical)})
     limits = Notes((fresh.source.asked(fresh.scale, field.reach), missed))
     evidence: dict[str, Any] = {
@@ -95,11 +105,10 @@ def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: floa
 
 def _moving_directions(field: LabelField, boundary: Boundary, basis: FloatArray) -> tuple[FloatArray, float, float]:
     """The directions that move the boundary, the part of a normal that the weakest has, and the share of noise."""
-    normals_each, spare_normals = 2, 8  # for each direction and besides
     check_bits, check_step = 12.0, 1e-4  # how well normals are measured, and how far aside
     other_step = 0.7  # of the step: normals measured again, to see how far they can be trusted
-    step, some = field.step(check_step), slice(min(len(boundary), normals_each * len(basis) + spare_normals))
-    points, normals = normals_inside(field, boundary[some], basis, step, check_bits)
+    step = field.step(check_step)
+    points, normals = normals_inside(field, boundary, basis, step, check_bits)
     if len(points) < len(basis):
         return basis, 0.0, np.inf
     noise = 0.0
@@ -186,6 +195,7 @@ class _LabelRecovery:
     rng: np.random.Generator
     keep: Callable[[FloatArray], None]
     evidence: dict[str, Any]
+    shown: Boundary | None = None  # where the directions so far were found
 
     def go(self) -> SpanEnding:
         most_rounds = 4  # times that verification may send the search back for more directions
@@ -224,8 +234,9 @@ class _LabelRecovery:
             chosen = choose_normals(self.field, self.seen, basis, known, self.rng)
         if chosen is None:
             return partial, False
+        shown = self.shown = self.shown + chosen.boundary if self.shown is not None and known else chosen.boundary
         if len(chosen.basis) == self.oracle.dim:
-            return self.verified(chosen.basis, 0.0), True
+            return self.verified(chosen.basis, shown, 0.0), True
         with self.oracle.stage("refinement"):
             better = refine_from_labels(self.field, chosen)
         self.evidence |= {"corrections": list(better.corrections), "condition": better.condition}
@@ -233,12 +244,12 @@ class _LabelRecovery:
             exact = len(better.corrections) > 1 and better.corrections[-1] < nearly_exact
             return (replace(partial, basis=better.basis), True) if exact else (partial, False)
         self.keep(better.basis)
-        return self.verified(better.basis, better.left), True
+        return self.verified(better.basis, shown, better.left), True
 
-    def verified(self, basis: FloatArray, left: float) -> SpanEnding:
+    def verified(self, basis: FloatArray, shown: Boundary, left: float) -> SpanEnding:
         """The test of the span at boundary points between inputs that nothing was found with."""
         with self.oracle.stage("verification"):
-            checked, fresh = verify_labels(self.oracle, self.field, self.seen, basis, left, self.rng)
+            checked, fresh = verify_labels(self.oracle, self.field, self.seen, basis, shown, left, self.rng)
         self.seen += fresh
         self.evidence |= checked.evidence
         return replace(checked, evidence=self.evidence)
