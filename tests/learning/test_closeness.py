@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reluctant.errors import InvalidInput
-from reluctant.extraction.any_position import models
+from reluctant.extraction.any_position import crease_planes
 from reluctant.networks import ReLUNetwork
 from reluctant.papers import learning_algorithms
 from reluctant.papers.learning_theory import Constants, Magnitude, affine_error
@@ -18,18 +18,18 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 def test_definition_on_known_neurons() -> None:
     v, b = np.array([[3.0, 4.0], [4.0, 3.0], [-6.0, -8.0]]), np.array([5.0, 0.0, -10.0])
-    np.testing.assert_allclose(models.pair_sines(v)[0], [0, 0.28, 0], atol=1e-15)
-    np.testing.assert_allclose(models.pair_offsets(v, b)[0], [0, 1, 0], atol=1e-15)
-    assert models.are_close(v, b, 0.28 + 1e-12, 1 + 1e-12).all()
-    assert not models.are_close(v, b, 0.27, 2)[0, 1]
-    assert not models.are_close(v, b, 1, 0.9)[0, 1]
-    assert models.are_close(v, b, 1e-12, 1e-12)[0, 2], "a multiple of a neuron is as close as can be"
+    np.testing.assert_allclose(crease_planes.pair_sines(v)[0], [0, 0.28, 0], atol=1e-15)
+    np.testing.assert_allclose(crease_planes.pair_offsets(v, b)[0], [0, 1, 0], atol=1e-15)
+    assert crease_planes.are_close(v, b, 0.28 + 1e-12, 1 + 1e-12).all()
+    assert not crease_planes.are_close(v, b, 0.27, 2)[0, 1]
+    assert not crease_planes.are_close(v, b, 1, 0.9)[0, 1]
+    assert crease_planes.are_close(v, b, 1e-12, 1e-12)[0, 2], "a multiple of a neuron is as close as can be"
 
 
 @pytest.mark.parametrize("angle", [1e-3, 1e-9, 1e-12])
 def test_small_angles_keep_their_digits(angle: float) -> None:
     v = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
-    assert models.pair_sines(v)[0, 1] == pytest.approx(np.sin(angle), rel=1e-12)
+    assert crease_planes.pair_sines(v)[0, 1] == pytest.approx(np.sin(angle), rel=1e-12)
 
 
 @given(SEEDS)
@@ -38,7 +38,7 @@ def test_closeness_is_symmetric_and_adds_up(seed: int) -> None:
     rng = np.random.default_rng(seed)
     v, b = rng.standard_normal((3, 4)), rng.standard_normal(3)
     v[1:] = v[0] + 10 ** rng.uniform(-6, 1) * v[1:]
-    sines, offsets = models.pair_sines(v), models.pair_offsets(v, b)
+    sines, offsets = crease_planes.pair_sines(v), crease_planes.pair_offsets(v, b)
     np.testing.assert_allclose(sines, sines.T, atol=1e-15)
     np.testing.assert_allclose(offsets, offsets.T, atol=1e-15)
     assert sines[0, 2] <= sines[0, 1] + sines[1, 2] + 1e-12
@@ -51,7 +51,7 @@ def test_thresholds_of_close_neurons_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     v, b = rng.standard_normal((2, 3)), rng.standard_normal(2)
     gamma = v[0] @ v[1] / (v[1] @ v[1])
-    assert abs(gamma * b[1] - b[0]) <= models.pair_offsets(v, b)[0, 1] * np.linalg.norm(v[0]) + 1e-12
+    assert abs(gamma * b[1] - b[0]) <= crease_planes.pair_offsets(v, b)[0, 1] * np.linalg.norm(v[0]) + 1e-12
 
 
 def cluster(seed: int, angle: float, signs: list[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,7 +75,7 @@ def test_the_representative_is_what_the_gradient_jumps_by(seed: int) -> None:
 @pytest.mark.parametrize("angle", [1e-2, 1e-5])
 def test_a_cancelling_cluster_is_close_to_its_affine_function(angle: float, seed: int) -> None:
     v, b, s = cluster(seed, angle, [1, -1, 1, -1])
-    separation, alpha = models.pair_sines(v).max(), models.pair_offsets(v, b).max()
+    separation, alpha = crease_planes.pair_sines(v).max(), crease_planes.pair_offsets(v, b).max()
     ell = learning_algorithms.corner_case(v, b, s, separation)
     assert ell is not None
     x = np.random.default_rng(1).standard_normal((20_000, 3))
@@ -92,4 +92,4 @@ def test_a_cluster_that_does_not_cancel_is_no_corner_case(seed: int) -> None:
 
 def test_a_neuron_without_weights_has_no_angle() -> None:
     with pytest.raises(InvalidInput, match=r"^v: "):
-        models.pair_sines(np.array([[1.0, 0.0], [0.0, 0.0]]))
+        crease_planes.pair_sines(np.array([[1.0, 0.0], [0.0, 0.0]]))
