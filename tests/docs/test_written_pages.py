@@ -73,3 +73,11 @@ def test_evidence_is_described() -> None:
     keys = {key for result in results for key in result.evidence}
     assert len(keys) > 12
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
+
+
+def test_the_changelog_says_what_changed_and_not_how() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    entries = re.findall(r"^- .*(?:\n  .*)*", text, re.MULTILINE)
+    assert not [entry for entry in entries if entry.count("\n") >= 3], "at most three lines an entry"
+    headings = re.findall(r"^### (\w+)", text.split("\n## ", 2)[1], re.MULTILINE)
+    assert len(headings) == len(set(headings))
