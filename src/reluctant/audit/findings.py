@@ -122,7 +122,8 @@ class Findings:
     served: the interface as it answers; health: as it is read. written: its probabilities are in percent, or among
     NaN, and count as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
     are put right before a link reads them. without: outputs that may be numbers of classes, which no step looks at, for
-    others stand beside them that are not. looked_behind: a link that nobody gave was tried, and shows no values.
+    others stand beside them that are not. looked_behind: a link that nobody gave was tried, and shows no values;
+    certain: since answers are certain where it was asked.
     """
 
     given: Settings
@@ -133,6 +134,7 @@ class Findings:
     noisy: bool = False
     without: tuple[int, ...] = ()
     looked_behind: bool = False
+    certain: bool = False
     served: Interface | None = None
     health: Interface | None = None
     span: Span | None = None
@@ -257,7 +259,7 @@ class Findings:
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
         # If they are quantised and not those of trees, others may read more.
         steps = self.health is not None and self.health.step_function and not self.health.trees
-        open_ = constant or self.unread or self.unexplained or steps
+        open_ = constant or self.unread or self.unexplained or steps or self.certain
         return self.refusal is not None and self.refusal.settles and not open_
 
     @property

@@ -95,6 +95,7 @@ SATURATING = (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)  # where a link reads an
 ANOTHER_SEED = Remedy("another-seed", "audit", {"rng": None})
 GIVE_DOMAIN = Remedy("give-domain", "audit", {"domain": None})
 GIVE_INPUTS = Remedy("give-inputs", "audit", {"inputs": None})
+ROWS_OF_USE = Remedy("rows-of-use", "audit", {"inputs": None})
 MORE_BUDGET = Remedy("more-budget", "audit", {"budget": None})
 READ_LINK = Remedy("read-link", "audit", {"link": None})
 MORE_DIGITS = Remedy("more-digits", "audit", {"precision": "float64"})
@@ -240,7 +241,7 @@ def _copy_reasons(known: Findings, level: Level) -> tuple[Reason, ...]:
         few = None if run is None or run.outcome is not Outcome.LOW_PRECISION else _of_few_digits(run, None)
         found += [] if few is None else [Reason(few, "extraction")]
     else:
-        found += _why_not(known)
+        found += [*map(Reason, _elsewhere_by_columns(known)), *_why_not(known)]
     found += [Reason(each) for each in _elsewhere(known)]
     said = [reason.diagnosis for reason in found]  # a reason that several steps have is given once
     return tuple(reason for k, reason in enumerate(found) if reason.diagnosis not in said[:k])
@@ -278,12 +279,25 @@ def _how_it_ended(known: Findings, step: str) -> Diagnosis | None:
     if known.health is not None and known.refusal is not None:
         if known.changes:
             return Diagnosis("rare-labels", remedies=(ANOTHER_SEED, GIVE_DOMAIN))
+        if known.certain:
+            return None  # for a reason of its own
         return interface_reason(known.health, saturates=known.linked)
     ended = known.ended.get(step)
     if known.settled(step):
         return ended if step == "extraction" else None
     why, remedies = (None, ()) if ended is None else (ended.to_dict(), ended.remedies)
     return Diagnosis("step-not-ended", {"step": step, "why": why}, remedies)
+
+
+def _elsewhere_by_columns(known: Findings) -> Iterator[Diagnosis]:
+    """What shows that inputs are not where the audit asked, as nobody gave any: only there more would be seen."""
+    shown = None if known.extraction is None else Measured.of(known.extraction).elsewhere
+    if not known.given.sampled:
+        return
+    if shown is not None:
+        yield Diagnosis(shown.slug, shown.fields, (ROWS_OF_USE,))
+    elif known.certain:
+        yield Diagnosis("certain-near-origin", remedies=(ROWS_OF_USE,))
 
 
 def _elsewhere(known: Findings) -> Iterator[Diagnosis]:

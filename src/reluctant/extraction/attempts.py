@@ -73,18 +73,25 @@ from reluctant.interface.reach import (
     unsaturated_box,
 )
 from reluctant.messages import Diagnosis
-from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
+from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Noise, Rng, as_generator
+from reluctant.numerics import Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.explanations import Unexplained
-from reluctant.oracles.input_units import Box, InputUnits, changing_units, found_units, scaled_by
+from reluctant.oracles.input_units import Box, InputUnits, changing_units, found_units, scaled_by, slope_ratio
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Result, Run
-from reluctant.verification.agreement import HeldOutRows, compare_at_own_scales, examine
-from reluctant.verification.comparison import USE_POINTS, AcceptedError, compare_at_use
+from reluctant.verification.agreement import HeldOutRows, examine
+from reluctant.verification.comparison import (
+    EXACT_TOLERANCE,
+    USE_POINTS,
+    AcceptedError,
+    compare_at_use,
+    compare_where_readable,
+)
+from reluctant.verification.own_scales import compare_at_own_scales, units_around_middle
 from reluctant.verification.points import PointCounts
 
 ATTEMPTS = 4
@@ -96,6 +103,7 @@ FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
 ARITHMETIC = "arithmetic"  # stage of an attempt whose own numbers ended it
 OF_SCALES = (Outcome.PARTIAL, Outcome.UNVERIFIED)
+OF_BLIND_QUESTIONS = (*OF_SCALES, Outcome.LOW_PRECISION, Outcome.OUT_OF_REACH)
 OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
 ENOUGH_LEFT = 0.2  # of the budget, for another attempt after one that the budget has refused rows
 FEWEST_LEFT = 10_000  # rows: with fewer, what the first attempt has found says more
@@ -204,14 +212,15 @@ class Extraction:
     units: InputUnits | None = None  # of the inputs, where questions have found them
 
     def go(self, attempts: int) -> Ending:
-        """As the target is; where that fails, in units of the inputs that are found by questions.
+        """As the target is; where that fails, in units of the inputs that its hyperplanes or questions show.
 
-        Its columns may be of different sizes, or it may change at few inputs alone.
+        Its columns may be of different sizes, or far from the origin, or it may change at few inputs alone.
         """
         oracle = self.run.oracle
         outcome, network = self.go_and_compare(attempts)
         units = self.other_units(oracle, outcome)
         if units is None:
+            self.found.elsewhere = self.inputs_elsewhere(outcome)
             return outcome, network
         before = self.found, self.run.partial, self.run.oracle, self.tried
         self.found, self.run.partial, self.shows, self.first = Findings(), None, Shows.NOTHING, None
@@ -220,7 +229,7 @@ class Extraction:
         try:
             again = self.go_and_compare(attempts)
             found = again[1] if again[0] is Outcome.RECOVERED else None
-            stay = found is not None and self.holds_as_asked(oracle, units.network(found), noise)
+            stay = found is not None and self.holds_as_asked(before[2], units.network(found), noise)
         except BudgetExhausted:
             stay = not whole  # a network in these units says more than a part
             raise
@@ -229,6 +238,7 @@ class Extraction:
                 self.found, self.run.partial, self.run.oracle, self.tried = before
                 self.units = None
         if not stay:
+            self.found.elsewhere = self.inputs_elsewhere(outcome)
             return outcome, network
         self.found.unit_ratio = float(units.scale.max() / units.scale.min())
         return again
@@ -237,26 +247,61 @@ class Extraction:
         """Units in which another search may find more, after one that ended so."""
         if outcome in OF_CONSTANTS and self.knows_no_inputs(oracle, refused=True) and self.method is None:
             return changing_units(oracle, self.rng.spawn(1)[0])
-        if outcome not in OF_SCALES or not self.may_look_for_units(oracle):
+        searched = outcome in OF_SCALES and self.method is None and oracle.explained is None
+        if not (searched and asks_blindly(oracle)):
             return None
+        known = self.partial
+        middle = None if known is None else units_around_middle(known, self.rng.spawn(1)[0])
+        if middle is not None or not self.knows_no_inputs(oracle):
+            return middle
         return found_units(oracle, self.rng.spawn(1)[0], uneven=self.found.own_scales is not None)
+
+    def inputs_elsewhere(self, outcome: Outcome) -> Diagnosis | None:
+        """What shows that inputs are not where questions were asked, after a search that ended so; None if nothing."""
+        oracle, own = self.run.oracle, self.found.own_scales
+        if self.found.reason is not None or not asks_blindly(oracle):
+            return None
+        if own is not None and not own.ok:
+            found = Diagnosis("agrees-near-origin", {"middle": own.is_around_middle, "ratio": own.ratio})
+        elif outcome in OF_BLIND_QUESTIONS and (
+            self.reads_link_blindly(oracle) or (outcome in OF_SCALES and self.knows_no_inputs(oracle))
+        ):
+            ratio = slope_ratio(oracle, self.found.interface.noise)
+            if ratio is not None:
+                found = Diagnosis("columns-unlike", {"ratio": ratio, "outcome": outcome.slug})
+            elif outcome is Outcome.OUT_OF_REACH and self.reads_link_blindly(oracle):
+                found = Diagnosis("certain-near-origin")
+            else:
+                return None
+        else:
+            return None
+        self.found.reason = replace(found, remedies=(ROWS_OF_USE, GIVE_DOMAIN))
+        return self.found.reason
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
         counts = PointCounts(points=20, per_neuron=0, at_use=128, on_lines=0)
+        if oracle.facts.saturates:
+            return compare_where_readable(
+                oracle, network, Domain().sample(self.rng, USE_POINTS, oracle.dim), EXACT_TOLERANCE
+            ).ok
         return examine(oracle, network, self.rng, counts, AcceptedError(noise=noise)).ok
 
     def go_and_compare(self, attempts: int) -> Ending:
-        """As asked; a network of unlike columns is also compared at rows of their own sizes, if no others are known."""
+        """As asked; also compared at rows of the columns' own sizes and around the middle of the hyperplanes.
+
+        Where columns are unlike, or hyperplanes far, and no rows of the inputs are known.
+        """
         outcome, network = self.go_as_asked(attempts)
         checked, oracle = self.found.network, self.run.oracle
         if outcome is not Outcome.RECOVERED or network is None or checked is None:
             return outcome, network
-        if not self.knows_no_inputs(oracle) or checked.value_check is None:
+        tol, raw = checked.value_check, self.found.interface.raw
+        if tol is None or not (self.knows_no_inputs(oracle) or self.reads_link_blindly(oracle)):
             return outcome, network
         try:
-            noise = self.found.interface.noise.relative
-            found = compare_at_own_scales(oracle, network, deepcopy(self.rng), checked.most_tolerance, noise)
+            noise = self.found.interface.noise.relative if raw is None else unit_roundoff(raw.number_format)
+            found = compare_at_own_scales(oracle, network, deepcopy(self.rng), checked.most_tolerance, noise, tol.bound)
         except BudgetExhausted:
             self.run.keep(network)
             raise
@@ -266,20 +311,19 @@ class Extraction:
         if found is None or found.ok:
             return outcome, network
         self.found.fail(f"verification: {found}")
-        self.found.network = replace(checked, verification=found)
+        self.found.network = checked.doubted_by(found.check)
         return Outcome.UNVERIFIED, network
 
     def knows_no_inputs(self, oracle: Counting, *, refused: bool = False) -> bool:
         """True if nothing is known of the inputs of a target that answers values. refused: by its health, or not."""
-        facts, health = oracle.facts, self.found.interface
-        unknown = facts.samples is None and facts.domain.is_space and facts.dim > 1
-        return (
-            unknown and health.answers is Kind.VALUES and health.raw is None and (health.refusal is not None) == refused
-        )
+        health = self.found.interface
+        values = health.answers is Kind.VALUES and health.raw is None
+        return asks_blindly(oracle) and values and (health.refusal is not None) == refused
 
-    def may_look_for_units(self, oracle: Counting) -> bool:
-        """True if nothing is known of the inputs, no method was asked for, and there are no gradients."""
-        return self.knows_no_inputs(oracle) and self.method is None and oracle.explained is None
+    def reads_link_blindly(self, oracle: Counting) -> bool:
+        """True if nothing is known of the inputs of a target whose values are read, not rounded, behind a link."""
+        raw = self.found.interface.raw
+        return asks_blindly(oracle) and raw is not None and not raw.too_coarse and raw.decimals is None
 
     def go_as_asked(self, attempts: int) -> Ending:
         """Extract where and as far as the target allows; from values alone where some gradient is no number."""
@@ -643,6 +687,11 @@ class Extraction:
             evidence["fitted top"] = top
         views = {f"{stage} search": view for stage, view in self.run.oracle.ledger.views.items()}
         return self.run.result(outcome, network, evidence | views)
+
+
+def asks_blindly(oracle: Counting) -> bool:
+    """True if nothing is known of the inputs of a target: no rows, and no bounds."""
+    return oracle.facts.samples is None and oracle.facts.domain.is_space and oracle.dim > 1
 
 
 def labels_apart(place: Place, rng: np.random.Generator) -> bool:

@@ -98,6 +98,10 @@ class CheckedNetwork:
         checked = self.value_check
         return self if checked is None else replace(self, verification=checked.beside(at_use))
 
+    def doubted_by(self, check: Verification | AtUse) -> CheckedNetwork:
+        """With a later comparison that spoke against it."""
+        return self.beside(check) if isinstance(check, AtUse) else replace(self, verification=check)
+
     def evidence(self) -> dict[str, Any]:
         """What speaks for the network, and against it."""
         found: dict[str, Any] = {"limits": self.candidate.limits} if self.candidate.limits else {}

@@ -39,7 +39,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 from reluctant.oracles.input_units import Box
 from reluctant.results import Run
-from reluctant.verification.agreement import Verification
+from reluctant.verification.own_scales import OwnScales
 
 
 class Need(Enum):
@@ -279,8 +279,8 @@ class Findings:
     health: of the place that was asked last. inside: the box of that place. link: through which answers were read.
     gradients: why those of the target were not used. failures: why attempts ended, in order. layers: creases of a line
     that were followed. network: the last whole one, with its checks. own_scales: its comparison at the columns' own
-    sizes. unit_ratio: of the largest unit of an input to the smallest, where questions have found them. reason: why the
-    search ended.
+    sizes. unit_ratio: of the largest unit of an input to the smallest, where the search found them. elsewhere: what
+    shows that inputs are not where questions were asked. reason: why the search ended.
     """
 
     health: Interface | None = None
@@ -290,9 +290,10 @@ class Findings:
     failures: list[str] | None = None
     layers: CreaseKinds | None = None
     network: CheckedNetwork | None = None
-    own_scales: Verification | None = None
+    own_scales: OwnScales | None = None
     clipped: ClippedInputs | None = None
     unit_ratio: float | None = None
+    elsewhere: Diagnosis | None = None
     reason: Diagnosis | None = None
 
     @property
@@ -317,5 +318,5 @@ class Findings:
         found |= {} if self.network is None else self.network.evidence()
         found |= {"own scales": self.own_scales}
         found |= {} if self.clipped is None else self.clipped.evidence()
-        found |= {"reason": self.reason, "found units": self.unit_ratio}
+        found |= {"reason": self.reason, "found units": self.unit_ratio, "elsewhere": self.elsewhere}
         return {name: value for name, value in found.items() if value is not None or name == "certificate"}

@@ -384,9 +384,30 @@ RUNS: Mapping[str, Entry] = {
         example={"link": "softmax", "percent": False},
     ),
     "units-found": Entry(
-        "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by queries, and "
-        "verification compared around the origin.",
-        example={"ratio": 3.1e6},
+        "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by {by}, and "
+        "verification compared {around}.",
+        example={"ratio": 3.1e6, "middle": False},
+        remedies=(ROWS_OF_USE,),
+    ),
+    "compared-at-own-scales": Entry(
+        "Columns of the input differ in size by up to {ratio:.2g}: network and target also agree at rows of these "
+        "sizes, {around}.",
+        example={"ratio": 2.4e3, "middle": True},
+        remedies=(ROWS_OF_USE,),
+    ),
+    "agrees-near-origin": Entry(
+        "A network was found that agrees with the target near the origin, and differs at rows of the columns' own "
+        "sizes, {around}. These differ by up to {ratio:.2g}.",
+        example={"ratio": 2.4e3, "middle": True},
+        remedies=(ROWS_OF_USE,),
+    ),
+    "certain-near-origin": Entry(
+        "Near the origin the answers are certain, so that their link reads no values: inputs are probably elsewhere.",
+        remedies=(ROWS_OF_USE,),
+    ),
+    "columns-unlike": Entry(
+        "{ended}Slopes of the columns differ by up to {ratio:.2g}, so inputs are not of the size 1 that questions had.",
+        example={"ratio": 5.2e4},
         remedies=(ROWS_OF_USE,),
     ),
     "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),

@@ -400,6 +400,8 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "why_constant": lambda fields: WHY_CONSTANT[fields["why"]],
     "get_no_answer": lambda fields: "have no values to read" if fields["linked"] else "get no answer",
     "hidden_curves": lambda fields: ", by less than their noise at small scale" if fields["hidden"] else "",
+    "by": lambda fields: "the first network" if fields["middle"] else "queries",
+    "around": lambda fields: f"around the {'middle of its hyperplanes' if fields['middle'] else 'origin'}",
     "ended": lambda fields: Diagnosis(fields["outcome"]).happened + " " if "outcome" in fields else "",
     "few_digits_failed": lambda fields: (
         "the methods for them, of one and two hidden layers, did not succeed"

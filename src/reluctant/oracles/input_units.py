@@ -18,7 +18,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import FloatArray
+from reluctant.numerics import FloatArray, Noise
 from reluctant.oracles.base import Explained, Facts, Oracle, Wrapper, layers
 from reluctant.oracles.explanations import Rewritten
 from reluctant.oracles.ledger import Counting
@@ -236,6 +236,21 @@ def found_units(oracle: Counting, rng: np.random.Generator, *, uneven: bool = Fa
     return InputUnits(np.zeros(dim), steps * _bending_size(oracle, steps, origin, rng))
 
 
+def slope_ratio(oracle: Counting, noise: Noise) -> float | None:
+    """The largest slope of a column at the origin over the smallest; None where columns are of one size.
+
+    noise: of an answer; slopes within it say nothing. Cost: d + 1 rows.
+    """
+    with oracle.stage("column scales", expected=oracle.dim + 1):
+        origin, *stepped = np.split(
+            oracle.answer(np.vstack([np.zeros(oracle.dim), FIRST_STEP * np.eye(oracle.dim)])), [1]
+        )
+    size, several = float(np.abs(origin).max()), 10.0
+    first = _changes(stepped[0], origin)
+    slopes = first[first > max(CLEAR * size, several * noise.at(size))]
+    return float(slopes.max() / slopes.min()) if len(slopes) > 1 and _differ(slopes) else None
+
+
 def changing_units(oracle: Counting, rng: np.random.Generator) -> InputUnits | None:
     """Units around the nearest input at which a target answers otherwise than at most others; None where none does.
 
@@ -255,7 +270,8 @@ def changing_units(oracle: Counting, rng: np.random.Generator) -> InputUnits | N
 
 def _changes(answers: FloatArray, origin: FloatArray) -> FloatArray:
     """The largest change of an output, row by row; 0 where an answer is no number."""
-    return np.nan_to_num(np.abs(answers - origin).max(axis=1), nan=0.0, posinf=0.0)
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(np.abs(answers - origin).max(axis=1), nan=0.0, posinf=0.0)
 
 
 def _differ(slopes: FloatArray, ends: tuple[float, float] = ENDS) -> bool:

@@ -210,12 +210,20 @@ def compare_at_use(
 ) -> AtUse | None:
     """Compare at so many typical inputs, in all of space; None where they lie in the box. Cost: as many rows.
 
-    tol: the tolerance inside the box, where probabilities have all their digits. Where a value cannot be read, the
-    probabilities themselves are compared.
+    tol: the tolerance inside the box, where probabilities have all their digits.
     """
     if np.max(box.high) >= FARTHEST:
         return None
-    rows = typical_inputs(oracle, rng, count)
+    return compare_where_readable(oracle, network, typical_inputs(oracle, rng, count), tol)
+
+
+def compare_where_readable(
+    oracle: Counting, network: ReLUNetwork, rows: FloatArray, tol: float, roundings: FloatArray | float = 0.0
+) -> AtUse:
+    """Compare at rows whose answers may be certain: the values that can be read, else the probabilities.
+
+    roundings (n, m): how far those of the target's own sums may carry its values.
+    """
     with oracle.stage("verify", expected=len(rows)), raw_answers(oracle) as heard:
         values = oracle.answer(rows)
     raw, link = np.concatenate(heard) if heard else np.empty((0, 0)), link_of(oracle)
@@ -223,7 +231,7 @@ def compare_at_use(
         [column[np.isfinite(column)].std() if np.isfinite(column).any() else 0.0 for column in values.T]
     )
     unit = np.where(deviations > 0, deviations, 1.0)
-    tolerances = _value_tolerances(values, unit, tol, raw, oracle)
+    tolerances = _value_tolerances(values, unit, tol, raw, oracle) + NOISE_FACTOR * roundings / unit
     readable = tolerances <= MOST_TOLERANCE
     predicted = evaluate(network, rows)
     errors = np.where(readable, np.abs(np.where(readable, values, 0.0) - predicted) / unit, 0.0)

@@ -111,7 +111,9 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> di
     except ReluctantError:
         behind = None  # these values cannot be read
     if behind is None or behind.refusal is not None:
-        return {"served": served, "health": served, "looked_behind": behind is not None}
+        certain = behind is not None and behind.refusal is Outcome.NON_FINITE and served.are_probabilities
+        certain = certain and served.deterministic and served.decimals is None
+        return {"served": served, "health": served, "looked_behind": behind is not None, "certain": certain}
     return {"served": served, "health": behind, "link": link, "noisy": noisy}
 
 
