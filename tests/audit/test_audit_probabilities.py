@@ -82,9 +82,11 @@ def test_few_decimals_of_probabilities_are_told_as_the_reason(record):
 
 def test_certain_answers_near_the_origin_settle_nothing(record):
     """A classifier of raw columns: its inputs are elsewhere, where values behind its softmax can be read."""
-    found = record(lambda x: softmax(1e4 * x), 6, steps=["health", "extraction", "learning"])
+    steps = ["health", "extraction", "learning"]
+    assert record(lambda x: softmax(1e3 * x), 6, steps=steps).verdict.level == "exact"  # in a box around the origin
+    found = record(lambda x: softmax(300 * (x - 3)), 6, steps=steps)
     assert {"extractable", "approximable"} <= set(found.verdict.unsettled)
-    assert reason(found.verdict, "certain-near-origin") == {}
+    assert reason(found.verdict, "certain-near-origin")["try"] == [("rows-of-use", {"inputs": None})]
 
 
 def test_four_decimals_give_a_copy_behind_their_softmax(record):

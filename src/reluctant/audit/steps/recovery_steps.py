@@ -110,11 +110,12 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> di
         behind = None if link is None else check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
     except ReluctantError:
         behind = None  # these values cannot be read
-    if behind is None or behind.refusal is not None:
-        certain = behind is not None and behind.refusal is Outcome.NON_FINITE and served.are_probabilities
-        certain = certain and served.deterministic and served.decimals is None
-        return {"served": served, "health": served, "looked_behind": behind is not None, "certain": certain}
-    return {"served": served, "health": behind, "link": link, "noisy": noisy}
+    certain = behind is not None and behind.refusal is Outcome.NON_FINITE and served.are_probabilities
+    certain = certain and served.deterministic and served.decimals is None  # extraction finds a box where it is not
+    if behind is None or (behind.refusal is not None and not certain):
+        return {"served": served, "health": served, "looked_behind": behind is not None}
+    found = {"served": served, "health": behind, "link": link, "noisy": noisy}
+    return found | ({"certain": True} if certain else {})
 
 
 def _are_noisy_probabilities(oracle: Counting, known: Findings, served: Interface, seed: int) -> bool:
