@@ -54,7 +54,7 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
 
     Rows that do not explain the slopes lack a neuron, or hold one that is none: more lines tell.
     """
-    beside = KinkGradients(asked, small, _larger_frame(asked, small.frame, len(planes)))
+    beside = KinkGradients(asked, small, larger_frame(asked, small.frame, len(planes)))
     best: FirstLayer | None = None
     for looks_left in reversed(range(LOOKS)):
         try:
@@ -72,7 +72,7 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
     return best, beside
 
 
-def _larger_frame(asked: Asked, frame: Frame, neurons: int) -> Frame:
+def larger_frame(asked: Asked, frame: Frame, neurons: int) -> Frame:
     """A frame with 1.25 directions a neuron, and a few; with more in a box, where short inputs have to reach far."""
     share = 1.25 if asked.view.is_space else 2.0
     size = min(asked.view.dim, int(np.ceil(share * neurons)) + 4)
@@ -133,24 +133,30 @@ class KinkGradients:
         kinks = [kink for kink in kinks if kink not in self.known]
         if not kinks:
             return
-        asked, small, frame = self.asked, self.small, self.frame
-        points, steps = [], []
-        for kink in kinks:
-            line = small.lines[kink.line]
-            points += list(line.at(kink.middles))
-            steps += list(ROW_STEP * kink.lengths / 2 * line.size)
-        rows = small.frame.points(np.array(points))
-        lengths = steps_both_ways(asked.view, rows, frame.basis, np.array(steps)[:, None])
-        slopes, sds = central_gradients(asked.ask, rows, frame.basis, lengths)
-        y = np.zeros((len(points), len(frame.basis)))
-        y[:, : len(small.frame.basis)] = points
-        for j, kink in enumerate(kinks):
+        lines = [self.small.lines[kink.line] for kink in kinks]
+        y = np.zeros((len(kinks), 2, len(self.frame.basis)))
+        y[:, :, : len(self.small.frame.basis)] = [
+            line.at(kink.middles) for kink, line in zip(kinks, lines, strict=True)
+        ]
+        lengths = np.array([kink.lengths * line.size for kink, line in zip(kinks, lines, strict=True)])
+        self.known.update(zip(kinks, self.between(y, lengths), strict=True))
+
+    def between(self, y: FloatArray, lengths: FloatArray) -> list[MeasuredRow | None]:
+        """Rows from gradients in the middles y (n, 2, k) of pieces of these lengths (n, 2); None: no straight step."""
+        asked, frame = self.asked, self.frame
+        rows = frame.points(y.reshape(-1, y.shape[2]))
+        steps = steps_both_ways(asked.view, rows, frame.basis, ROW_STEP * lengths.reshape(-1, 1) / 2)
+        slopes, sds = central_gradients(asked.ask, rows, frame.basis, steps)
+        found: list[MeasuredRow | None] = []
+        for j, middles in enumerate(y):
             pair = slice(2 * j, 2 * j + 2)
-            self.known[kink] = None
-            if np.isfinite(sds[pair]).all():
-                normal, amount, _ = rank_one((slopes[2 * j + 1] - slopes[2 * j]).T)
-                error = float(np.linalg.norm(sds[pair])) / max(float(np.linalg.norm(amount)), 1e-300)
-                self.known[kink] = MeasuredRow(normal, error, y[pair], slopes[pair].transpose(0, 2, 1))
+            if not np.isfinite(sds[pair]).all():
+                found.append(None)
+                continue
+            normal, amount, _ = rank_one((slopes[2 * j + 1] - slopes[2 * j]).T)
+            error = float(np.linalg.norm(sds[pair])) / max(float(np.linalg.norm(amount)), 1e-300)
+            found.append(MeasuredRow(normal, error, middles, slopes[pair].transpose(0, 2, 1)))
+        return found
 
 
 def _turned(

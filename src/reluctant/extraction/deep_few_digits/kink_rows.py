@@ -103,11 +103,17 @@ def _values(layer: FirstLayer, kink: NormalKink) -> FloatArray:
     return np.asarray(layer.w[:, : len(kink.y)] @ kink.y + layer.b)
 
 
+def is_of_first(asked: Asked, w: FloatArray, b: FloatArray, y: FloatArray, place: float) -> bool:
+    """True if a neuron of the first layer has its crease at y (k,), give or take `place` and a little."""
+    place, w = place + PLACE * asked.view.size, w[:, : len(y)]
+    return bool((np.abs(w @ y + b) < place * np.linalg.norm(w, axis=1)).any())
+
+
 def _explained(asked: Asked, layer: FirstLayer, kink: NormalKink, rows: list[SecondRow]) -> bool:
     """True if a neuron of either layer is known to have its crease there."""
     k, z = len(kink.y), _values(layer, kink)
     place = 6 * kink.sd + PLACE * asked.view.size
-    if (np.abs(z) < place * np.linalg.norm(layer.w[:, :k], axis=1)).any():
+    if is_of_first(asked, layer.w, layer.b, kink.y, 6 * kink.sd):
         return True
     hidden = np.maximum(z, 0)
     for row in rows:

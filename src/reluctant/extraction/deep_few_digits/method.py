@@ -15,12 +15,13 @@ from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, f
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame, settled_fit
 from reluctant.extraction.deep_few_digits.kink_rows import rows_of_kinks
 from reluctant.extraction.deep_few_digits.last_fit import fit_everywhere, fit_nearby
+from reluctant.extraction.deep_few_digits.named_kinks import find_wide_layers
 from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.method import choose_distance
-from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame
+from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, SmallFrame
 from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside
 from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
@@ -34,7 +35,7 @@ from reluctant.verification.precision import CarriedPrecision
 class FewDigitsDeep(Method):
     """Extraction of two hidden layers from answers of few digits, to the noise they have.
 
-    The first layer may have as many neurons as there are inputs.
+    The first layer may have as many neurons as there are inputs; with several outputs it may have more.
 
     Arguments:
         quiet: segments without a new row of the second layer, after which the search for them ends.
@@ -88,6 +89,19 @@ class FewDigitsDeep(Method):
         if not planes:
             raise StageFailed("first layer", "no hyperplane is shared by lines", number=0, limit=1)
         calibration = asked.calibrate([square for line in small.lines for square in line.reading.mean_squares()])
+        if asked.outputs > 1 and asked.view.is_space and len(planes) > asked.view.dim:
+            layer, rows = find_wide_layers(asked, small, planes)
+            keep(_of_first_layer(asked, layer))
+            fitted = fit_in_frame(asked, layer, rows, float(calibration.max()))
+            return fit_everywhere(asked, fitted.of_inputs(), self.random_share)
+        fitted = self._fitted_in_frame(asked, small, planes, float(calibration.max()), keep)
+        everywhere = extend_to_all(asked, settled_fit(asked, fitted))
+        return fit_everywhere(asked, everywhere, self.random_share, fitted.frame.span())
+
+    def _fitted_in_frame(
+        self, asked: Asked, small: SmallFrame, planes: list[Hyperplane], calibration: float, keep: Keep
+    ) -> FittedFrame:
+        """The network in a frame in which all neurons of the first layer can be on."""
         layer, gradients = find_first_layer(asked, small, planes)
         keep(_of_first_layer(asked, layer))
         orthant = Orthant(asked, layer)
@@ -99,13 +113,10 @@ class FewDigitsDeep(Method):
             if not rows:
                 raise StageFailed("second layer", "no crease where the first layer is on", number=0, limit=1)
             try:
-                fitted = fit_in_frame(asked, layer, rows, float(calibration.max()))
-                break
-            except StageFailed:
-                if quiet > self.quiet:
-                    raise
-        everywhere = extend_to_all(asked, settled_fit(asked, fitted))
-        return fit_everywhere(asked, everywhere, self.random_share, fitted.frame.span())
+                return fit_in_frame(asked, layer, rows, calibration)
+            except StageFailed as failure:
+                failed = failure
+        raise failed
 
 
 def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:
