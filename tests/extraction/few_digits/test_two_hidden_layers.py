@@ -14,6 +14,7 @@ from reluctant.extraction.deep_few_digits import two_layers as fits
 from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH, FirstLayer
 from reluctant.extraction.deep_few_digits.frame_fit import CarriedNoise, FittedFrame
 from reluctant.extraction.deep_few_digits.missing_neurons import second_from_left
+from reluctant.extraction.deep_few_digits.named_kinks import find_wide_layers
 from reluctant.extraction.deep_few_digits.orthant import Orthant, SecondRow, Segment
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
@@ -21,6 +22,7 @@ from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, 
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.few_digits.incomplete_lines import bent_share, read_incomplete_line
+from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame
 from reluctant.extraction.few_digits.view import look_from
 from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
@@ -309,3 +311,32 @@ def test_equations_of_a_span_save_products(monkeypatch: pytest.MonkeyPatch) -> N
         counts.append(products[0])
         assert known is None or np.sqrt(np.mean(answers.left_by(found) ** 2)) < 1.1
     assert counts[0] < 0.7 * counts[1], counts
+
+
+def test_a_first_layer_wider_than_the_input_is_recovered_from_several_outputs() -> None:
+    widths = (10, 16, 6, 3)
+    target, true = in_float32(planted(widths, 0, bias=0.5))
+    result = rl.extract(rl.open_oracle(target, dim=10), rl.FewDigitsDeep(), rng=0, attempts=2)
+    assert result.ok
+    assert result.network is not None
+    assert result.network.widths == widths
+    assert error(result.network, true) <= own_error(target, true)
+    assert result.queries < 200 * true.parameters
+
+
+def test_outputs_name_the_kinks_of_a_second_layer() -> None:
+    target, true = in_float32(planted((10, 16, 6, 3), 1, bias=0.5))
+    asked = Asked(look_from(rl.open_oracle(target, dim=10), 1.0, rng := np.random.default_rng(0)), rng)
+    small = SmallFrame(asked)
+    layer, rows = find_wide_layers(asked, small, small.find())
+    normals = true.weights[0] @ layer.frame.basis.T
+    sizes = np.linalg.norm(normals, axis=1)
+    cosines = layer.w @ (normals / sizes[:, None]).T
+    which = np.abs(cosines).argmax(axis=1)
+    assert sorted(which) == list(range(16))
+    assert (cosines[np.arange(16), which] > 0.99).all()  # on the side where it is on
+    weights = (true.weights[1] * sizes)[:, which]
+    weights /= np.linalg.norm(weights, axis=1)[:, None]
+    assert len(rows) >= 5
+    near = [min(np.linalg.norm(sign * row.v - v) for v in weights for sign in (1, -1)) for row in rows]
+    assert np.median(near) < 1e-2

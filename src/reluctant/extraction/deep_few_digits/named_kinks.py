@@ -34,11 +34,11 @@ FARTHEST_SIDE = 0.1  # from 0 or 1: 4e-4 when right
 PRIOR = 10.0  # deviation of a weight that no kink tells, in usual weights
 CONSISTENT = 5.0  # deviations, root mean square, that the equations of one neuron leave at most: 1 when right
 WELL_KNOWN = 0.02  # error of a weight over the size of all: the fit needs two digits
-MOST_OPEN = 0.15  # of the weights of a row
+MOST_OPEN = 0.3  # of the weights of a row
 
 
-@dataclass(frozen=True)
-class NamedKink:
+@dataclass(frozen=True, eq=False)
+class _NamedKink:
     """A kink at y (k,) where slopes change along the unit output (m,) ± error.
 
     middles (2, k) and lengths (2,): of the straight pieces beside it.
@@ -97,8 +97,8 @@ class _WideLayers:
         self.w = np.array([row.normal for _, row in known]) / sizes[:, None]
         self.b = np.array([plane.offset for plane, _ in known]) / sizes
         self.row_error = float(np.median([row.error for _, row in known]))
-        self.kinks: list[NamedKink] = []
-        self.jumps: dict[int, _Jump | None] = {}  # by the kink; None where no step was straight
+        self.kinks: list[_NamedKink] = []
+        self.jumps: dict[_NamedKink, _Jump | None] = {}  # None where no step was straight
 
     @property
     def width(self) -> int:
@@ -148,7 +148,7 @@ class _WideLayers:
                 return farthest
         raise StageFailed("sides", "neither side of a first-layer neuron", number=farthest, limit=FARTHEST_SIDE)
 
-    def _aimed_lines(self, group: list[NamedKink], solution: _Solution | None) -> list[tuple[FloatArray, FloatArray]]:
+    def _aimed_lines(self, group: list[_NamedKink], solution: _Solution | None) -> list[tuple[FloatArray, FloatArray]]:
         """Origins and directions (k,) across the crease of a neuron, where a unit with an open weight is just on."""
         rng, size = self.asked.rng, self.asked.view.size
         if solution is None:
@@ -208,11 +208,11 @@ class _WideLayers:
             place = 6 * kink.sd * view.size + 5 * self.row_error * float(np.linalg.norm(y))
             if sd < NAME_ERROR * bend and not is_of_first(asked, self.w, self.b, y, place):
                 lengths = np.array([run.length for run in pair]) * view.size
-                self.kinks.append(NamedKink(y, change / bend, sd / bend, middles, lengths))
+                self.kinks.append(_NamedKink(y, change / bend, sd / bend, middles, lengths))
 
-    def _groups(self) -> list[list[NamedKink]]:
+    def _groups(self) -> list[list[_NamedKink]]:
         """Kinks of each neuron of the second layer, those with the best known names first."""
-        groups: list[list[NamedKink]] = []
+        groups: list[list[_NamedKink]] = []
         for kink in sorted(self.kinks, key=lambda kink: kink.error):
             near = [
                 group
@@ -225,32 +225,32 @@ class _WideLayers:
                 near[0].append(kink)
         return sorted(groups, key=len, reverse=True)
 
-    def _measure(self, kinks: list[NamedKink]) -> None:
+    def _measure(self, kinks: list[_NamedKink]) -> None:
         """Jumps at these kinks. Cost: 4k + 2 rows each."""
-        kinks = [kink for kink in kinks if id(kink) not in self.jumps]
+        kinks = [kink for kink in kinks if kink not in self.jumps]
         if not kinks:
             return
         middles, lengths = np.array([kink.middles for kink in kinks]), np.array([kink.lengths for kink in kinks])
         for kink, row in zip(kinks, self.gradients.between(middles, lengths), strict=True):
-            self.jumps[id(kink)] = None
+            self.jumps[kink] = None
             if row is not None and row.error < ROW_ERROR:
                 normal, amount, left = rank_one(row.gradients[1] - row.gradients[0])
                 size = float(np.linalg.norm(amount))
                 if left < 6 * row.error * size:
                     error = float(np.hypot(row.error, self.row_error))
-                    self.jumps[id(kink)] = _Jump(kink.y, size * normal, error)
+                    self.jumps[kink] = _Jump(kink.y, size * normal, error)
 
-    def _known(self, group: list[NamedKink]) -> list[_Jump]:
-        jumps = (self.jumps.get(id(kink)) for kink in group)
+    def _known(self, group: list[_NamedKink]) -> list[_Jump]:
+        jumps = (self.jumps.get(kink) for kink in group)
         return [jump for jump in jumps if jump is not None][:MOST_KINKS]
 
-    def _settled(self, group: list[NamedKink]) -> _Solution | None:
+    def _settled(self, group: list[_NamedKink]) -> _Solution | None:
         """The weights of a neuron, after so many of its kinks that they are known well."""
         wanted = FEWEST_KINKS
         while True:
             jumps = self._known(group)
             solution = self._solved(jumps, affine=False) if len(jumps) >= FEWEST_KINKS else None
-            left = [kink for kink in group if id(kink) not in self.jumps]
+            left = [kink for kink in group if kink not in self.jumps]
             if solution is not None:
                 wanted, open_ = 1, solution.open(self.width)
                 left = [kink for kink in left if (self.w[open_] @ kink.y + self.b[open_] > 0).any()]
@@ -258,7 +258,7 @@ class _WideLayers:
                 return solution
             self._measure(self._most_telling(left, jumps, wanted, affine=False))
 
-    def _sides(self, groups: list[list[NamedKink]]) -> FloatArray:
+    def _sides(self, groups: list[list[_NamedKink]]) -> FloatArray:
         """For each neuron of the first layer 1 if it is on where its row is negative, 0 if not, as far as kinks tell.
 
         On the wrong side max(-z, 0) = max(z, 0) - z, which leaves s = -sum of v w over those neurons.
@@ -297,7 +297,7 @@ class _WideLayers:
         return matrix * weights[:, None], np.append(jump.n, 0.0) * weights
 
     def _prior(self, usual: float, affine: bool) -> FloatArray:
-        """Deviations (unknowns,) of what is to be found, if jumps are of this size."""
+        """Deviations (unknowns,) of the weights, the affine term and the constant, if jumps are of this size."""
         weights = np.full(self.width, PRIOR * usual / np.sqrt(self.width / 2))
         term = np.full(self.size if affine else 0, PRIOR**2 * usual)
         return np.concatenate([weights, term, [PRIOR**2 * usual * self.asked.view.size]])
@@ -318,7 +318,9 @@ class _WideLayers:
         root = prior[:, None] * np.linalg.inv(r)
         return _Solution(root @ (q.T @ (signs[int(np.argmin(squares))] @ right)), root, chi)
 
-    def _most_telling(self, kinks: list[NamedKink], measured: list[_Jump], count: int, affine: bool) -> list[NamedKink]:
+    def _most_telling(
+        self, kinks: list[_NamedKink], measured: list[_Jump], count: int, affine: bool
+    ) -> list[_NamedKink]:
         """Those of the kinks that together tell most of what the measured ones leave open."""
         covariance = np.diag(self._prior(1.0, affine) ** 2)
         for jump in measured:
