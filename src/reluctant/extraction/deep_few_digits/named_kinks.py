@@ -112,9 +112,9 @@ class _WideLayers:
 
     def found(self) -> tuple[FirstLayer, list[SecondRow]]:
         """Lines, sides, weights, and more lines where a weight is open."""
-        h = self.width
         with self.asked.view.oracle.stage("second layer"):
             farthest = self._turn()
+            h = self.width
             for turn in range(ROUNDS):
                 settled = [(group, self._settled(group)) for group in self._groups()]
                 lines = [
@@ -271,6 +271,10 @@ class _WideLayers:
             if len(jumps) >= FEWEST_KINKS:
                 solutions.append(self._solved(jumps, affine=True))
             solutions = [solution for solution in solutions if solution.chi < CONSISTENT]
+        idle = self._idle(solutions)
+        if idle.any():  # hyperplanes that are none of the first layer
+            self.w, self.b = self.w[~idle], self.b[~idle]
+            return self._sides(groups)
         f = found = np.full(h, 0.5)
         for _ in range(rounds):
             matrix, right = [np.eye(h)], [np.full(h, 0.5)]
@@ -284,6 +288,17 @@ class _WideLayers:
             found = np.linalg.lstsq(np.concatenate(matrix), np.concatenate(right), rcond=None)[0]
             f = (found > 0.5).astype(np.float64)
         return found
+
+    def _idle(self, solutions: list[_Solution]) -> BoolArray:
+        """Which units (h,) of the first layer no neuron reads."""
+        least, h = 1e-3, self.width
+        read, unread = np.zeros((2, h), dtype=bool)
+        for solution in solutions:
+            sizes, sds = np.abs(solution.x[:h]), np.linalg.norm(solution.root[:h], axis=1)
+            small = sizes < 5 * sds + least * np.linalg.norm(sizes)
+            read |= ~solution.open(h) & ~small
+            unread |= ~solution.open(h) & small
+        return np.asarray(unread & ~read)
 
     def _equations(self, jump: _Jump, size: float, affine: bool) -> tuple[FloatArray, FloatArray]:
         """Matrix (k + 1, unknowns) and right side of a jump of this size, over their noise."""
