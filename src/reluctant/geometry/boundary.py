@@ -15,7 +15,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.geometry.gradients import row_batches
-from reluctant.geometry.lines import BoolArray
+from reluctant.geometry.lines import Batch, BoolArray
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, Oracle, Wrapper
 from reluctant.oracles.base import Ask
@@ -72,18 +72,12 @@ def only_labels(oracle: Counting, threshold: float | None = None) -> Counting:
 
 
 @dataclass(frozen=True)
-class LabelLines:
+class LabelLines(Batch):
     """Starts (n, d), directions (n, d) and the label that each line has before its crossing."""
 
     starts: FloatArray
     along: FloatArray
     label: FloatArray  # (n,)
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, which: slice | np.ndarray) -> LabelLines:
-        return LabelLines(self.starts[which], self.along[which], self.label[which])
 
     def before(self, ask: Ask, t: FloatArray) -> BoolArray:
         """Whether each position has the label from before the crossing. Cost: a row a line."""
@@ -184,22 +178,12 @@ class LabelField:
 
 
 @dataclass(frozen=True)
-class Boundary:
+class Boundary(Batch):
     """Points of the decision boundary, a direction across it at each, and the label on the side it comes from."""
 
     points: FloatArray  # (n, d)
     along: FloatArray  # (n, d), unit
     label: FloatArray  # (n,)
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, which: slice | np.ndarray | list[int]) -> Boundary:
-        return Boundary(self.points[which], self.along[which], self.label[which])
-
-    def __add__(self, other: Boundary) -> Boundary:
-        pairs = [(getattr(self, name), getattr(other, name)) for name in ("points", "along", "label")]
-        return Boundary(*(np.concatenate(pair) for pair in pairs))
 
     def moved(self, t: FloatArray) -> Boundary:
         """The boundary with every point moved along its direction."""

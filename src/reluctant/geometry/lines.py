@@ -37,6 +37,9 @@ class Batch:
         """The elements with these indices, or of this mask."""
         return replace(self, **{part.name: getattr(self, part.name)[which] for part in fields(self)})
 
+    def __getitem__(self, which: Any) -> Self:
+        return self.chosen(which)
+
 
 @dataclass(frozen=True)
 class Lines:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.geometry.gradients import gradients
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray
 from reluctant.interface.noise import SECOND_DIFFERENCE_GAIN
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.base import Ask
@@ -24,7 +24,7 @@ from reluctant.span.subspace import LEAST_NEW, Complement, FoundSpan, loud_place
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Batch):
     """Points with their values, how far the function is straight along a random step, and the new part there.
 
     news: size of the gradient orthogonal to the span so far, as random steps show it.
@@ -39,16 +39,6 @@ class Pool:
     def empty(cls, dim: int, outputs: int) -> Pool:
         """No candidate."""
         return cls(np.empty((0, dim)), np.empty((0, outputs)), np.empty(0), np.empty(0))
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, which: BoolArray | IntArray | list[int]) -> Pool:
-        return Pool(self.points[which], self.values[which], self.straight[which], self.news[which])
-
-    def __add__(self, other: Pool) -> Pool:
-        pairs = [(getattr(self, name), getattr(other, name)) for name in ("points", "values", "straight", "news")]
-        return Pool(*(np.concatenate(pair) for pair in pairs))
 
     def without(self, index: int) -> Pool:
         """All but one."""

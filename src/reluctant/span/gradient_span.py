@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.geometry import DistanceNoise
+from reluctant.geometry.lines import Batch
 from reluctant.interface.noise import narrowest_format
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles import Counting
@@ -28,16 +29,12 @@ SPAN_ROUNDINGS = 2.0**9  # of the largest gradient: a direction that is weaker i
 
 
 @dataclass(frozen=True)
-class _AskedGradients:
+class _AskedGradients(Batch):
     """Rows, their answers, and their gradients one below the other."""
 
     rows: FloatArray  # (n, d)
     values: FloatArray  # (n, m)
     slopes: FloatArray  # (n·m, d)
-
-    def __add__(self, other: _AskedGradients) -> _AskedGradients:
-        pairs = ((self.rows, other.rows), (self.values, other.values), (self.slopes, other.slopes))
-        return _AskedGradients(*(np.concatenate(pair) for pair in pairs))
 
 
 def from_gradients(

@@ -22,7 +22,7 @@ import scipy.linalg
 from reluctant.errors import InvalidInput
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.gradients import EXTRAPOLATION_NOISE, SMALLEST_CROSSED_BEND, Crossings, cross
-from reluctant.geometry.lines import BoolArray, IntArray
+from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
 from reluctant.oracles.base import Ask
@@ -33,7 +33,7 @@ CLOSE_DEVIATIONS = 3.0  # deviations
 
 
 @dataclass(frozen=True)
-class CreasePlanes:
+class CreasePlanes(Batch):
     """Creases {x : normals[j]·x + offsets[j] = 0} with unit normals.
 
     centre: a point of each, near those it was measured at. place_sd: uncertainty there; tilt: how much is added for
@@ -72,17 +72,6 @@ class CreasePlanes:
         far = np.full(len(live), np.inf)
         no_gate = np.zeros(len(live), dtype=bool)
         return cls(normals, offsets, -offsets[:, None] * normals, sure, sure, jump, far, far, no_gate)
-
-    def __len__(self) -> int:
-        return len(self.offsets)
-
-    def __add__(self, other: CreasePlanes) -> CreasePlanes:
-        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-        return CreasePlanes(*(np.concatenate(pair) for pair in pairs))
-
-    def chosen(self, which: IntArray | BoolArray) -> CreasePlanes:
-        """These only."""
-        return CreasePlanes(*(getattr(self, field.name)[which] for field in fields(self)))
 
     def replaced(self, which: IntArray, others: CreasePlanes) -> CreasePlanes:
         """With others in these places."""

@@ -7,12 +7,12 @@ active side: the sides are part of c. A crease that never meets the boundary is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
 
-from reluctant.geometry.lines import BoolArray
+from reluctant.geometry.lines import Batch, BoolArray
 from reluctant.numerics import DOUBLE, FloatArray
 
 FIRST_TWO = np.array([0, 1])  # labels below and above a boundary where there are two
@@ -37,7 +37,7 @@ class Points(Protocol):
 
 
 @dataclass(frozen=True)
-class BoundaryPoints:
+class BoundaryPoints(Batch):
     """Points (n, r) of a decision boundary, with unit directions (n, r) across it, towards the upper label.
 
     pairs: the lower and the upper label (n, 2) of each; 0 and 1 unless given.
@@ -49,16 +49,6 @@ class BoundaryPoints:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", np.broadcast_to(self.pairs, (len(self.points), 2)))
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, which: slice | np.ndarray) -> BoundaryPoints:
-        return BoundaryPoints(self.points[which], self.across[which], self.pairs[which])
-
-    def __add__(self, other: BoundaryPoints) -> BoundaryPoints:
-        names = [each.name for each in fields(self)]
-        return BoundaryPoints(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
 @dataclass(frozen=True)
@@ -232,18 +222,12 @@ class BentModel:
 
 
 @dataclass(frozen=True)
-class Terms:
+class Terms(Batch):
     """Terms slopes·y + levels that a model misses behind a crease; `behind` is a point there."""
 
     slopes: FloatArray  # (q, r)
     levels: FloatArray  # (q,)
     behind: FloatArray  # (q, r)
-
-    def __len__(self) -> int:
-        return len(self.levels)
-
-    def __getitem__(self, which: slice | np.ndarray) -> Terms:
-        return Terms(self.slopes[which], self.levels[which], self.behind[which])
 
     def added_to(self, model: BentModel) -> BentModel:
         """The model with these neurons."""

@@ -6,7 +6,7 @@ directions that are real reach 1e-8 of the strong ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -14,11 +14,12 @@ from scipy.linalg import solve_triangular
 
 from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BentModel, Points, Terms, row_norms
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
+from reluctant.geometry.lines import Batch
 from reluctant.numerics import DOUBLE, FloatArray
 
 
 @dataclass(frozen=True)
-class LocatedPoints:
+class LocatedPoints(Batch):
     """Boundary points (n, r), located to within tol (n,), between the labels `pairs` (n, 2): 0 and 1 unless given."""
 
     points: FloatArray
@@ -32,16 +33,6 @@ class LocatedPoints:
     def none(cls, dim: int) -> LocatedPoints:
         """No points."""
         return cls(np.empty((0, dim)), np.empty(0))
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, which: slice | np.ndarray) -> LocatedPoints:
-        return LocatedPoints(self.points[which], self.tol[which], self.pairs[which])
-
-    def __add__(self, other: LocatedPoints) -> LocatedPoints:
-        names = [each.name for each in fields(self)]
-        return LocatedPoints(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
 
 class Fitted(Protocol):

@@ -12,7 +12,7 @@ gives both numbers. Then boundary points far apart give all digits of t.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import qr
@@ -21,7 +21,7 @@ from reluctant.extraction.from_labels.bent_model import BentModel, BoundaryPoint
 from reluctant.extraction.from_labels.flat import Flat, facet_slopes
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints, polished, solved_terms
 from reluctant.extraction.method import StageFailed
-from reluctant.geometry.lines import BoolArray
+from reluctant.geometry.lines import Batch, BoolArray
 from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN
 from reluctant.numerics import FloatArray
@@ -38,17 +38,11 @@ EXACT = 30.0  # tolerances that a located point may be off
 
 
 @dataclass(frozen=True)
-class Brackets:
+class Brackets(Batch):
     """Missing creases: model boundary points (q, r) before and behind each, near each other."""
 
     before: FloatArray
     behind: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.before)
-
-    def __getitem__(self, which: slice | np.ndarray) -> Brackets:
-        return Brackets(self.before[which], self.behind[which])
 
     def crossed(self, model: BentModel) -> BoolArray:
         """Which of the model's creases lie in each bracket (q, k): neurons that are wrong behind them."""
@@ -62,7 +56,7 @@ class Brackets:
 
 
 @dataclass(frozen=True)
-class NewFacets:
+class NewFacets(Batch):
     """Facets behind missing creases, a row for each.
 
     crease: a point of the model's boundary on the crease. normal: the model's gradient before it. point, slope: the
@@ -83,16 +77,6 @@ class NewFacets:
         """No facets."""
         rows = np.empty((0, dim))
         return cls(rows, rows, rows, rows, np.empty(0), np.empty((0, dim, dim)), rows)
-
-    def __len__(self) -> int:
-        return len(self.crease)
-
-    def __getitem__(self, which: slice | np.ndarray) -> NewFacets:
-        return NewFacets(*(getattr(self, field.name)[which] for field in fields(self)))
-
-    def __add__(self, other: NewFacets) -> NewFacets:
-        names = [field.name for field in fields(self)]
-        return NewFacets(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     @property
     def unit(self) -> FloatArray:

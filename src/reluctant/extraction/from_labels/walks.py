@@ -11,14 +11,14 @@ In five dimensions and more chance makes no such pair.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints, row_norms
 from reluctant.extraction.from_labels.flat import NORMAL_BITS, Flat, facet_slopes
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
-from reluctant.geometry.lines import BoolArray
+from reluctant.geometry.lines import Batch, BoolArray
 from reluctant.numerics import FloatArray
 
 FARTHEST = 5.0  # typical inputs from the middle: walks end there
@@ -26,7 +26,7 @@ SLOPE_ERROR = 2.0**-16  # of a measured normal: `facet_slopes` gives 20 bits a c
 
 
 @dataclass(frozen=True)
-class Facets:
+class Facets(Batch):
     """Measured facets of the boundary, a row for each."""
 
     points: FloatArray  # (f, r), on the facet
@@ -40,16 +40,6 @@ class Facets:
         """No facets."""
         rows = np.empty((0, dim))
         return cls(rows, rows, np.empty((0, 2), dtype=int), np.empty((0, dim, dim)), rows)
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, which: slice | np.ndarray) -> Facets:
-        return Facets(*(getattr(self, field.name)[which] for field in fields(self)))
-
-    def __add__(self, other: Facets) -> Facets:
-        names = [field.name for field in fields(self)]
-        return Facets(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     @property
     def located(self) -> LocatedPoints:
@@ -67,17 +57,11 @@ class Facets:
 
 
 @dataclass(frozen=True)
-class Bends:
+class Bends(Batch):
     """Where two facets between the same two labels meet: points (q, r) of creases, and the facets' numbers (q, 2)."""
 
     points: FloatArray
     sides: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def __getitem__(self, which: slice | np.ndarray) -> Bends:
-        return Bends(self.points[which], self.sides[which])
 
 
 @dataclass
