@@ -19,9 +19,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "messages.md"
 HEAD = """\
 # Messages
 
-Every error has a slug, which the command line prints in brackets. Every result has an outcome, and a diagnosis that
-says why it ended so and what to try. A diagnosis is data: a slug, fields, and remedies that are calls with options.
-Its text comes from the catalogue, in Python or with the options of the command line. Numbers below are examples.
+Look up a message by its slug. The command line prints the slug of an error in brackets; in Python it is `error.slug`,
+`result.outcome.slug` or `result.diagnosis.slug`. Numbers below are examples.
 """
 SECTIONS: tuple[tuple[str, str, Mapping[str, Entry]], ...] = (
     (
