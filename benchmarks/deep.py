@@ -7,7 +7,8 @@
 
 Public networks are .onnx files of the first folder, evaluated in float64; trained ones are trained with torch on the
 files of MNIST in the second. Without a folder these cases are left out. Errors are the largest of 40 000 Gaussian
-inputs, relative to the deviation of the outputs. `wrong` counts runs with ok and an error above 1e-6.
+inputs, relative to the deviation of the outputs; inside bounds, of as many even ones. `wrong` counts runs with
+ok and an error above 1e-6.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import reluctant as rl
+from reluctant.domains import Domain
 from reluctant.testing.planted import planted
 
 FloatArray = NDArray[np.float64]
@@ -38,8 +40,9 @@ SHAPES = {
     "random 40-12x6-1": (40, *(12,) * 6, 1),
     "random 20-10x8-1": (20, *(10,) * 8, 1),
 }
+BOUNDS = {"bounds 8-10-6-1": (-3.0, 3.0), "bounds 8-10-6-4-1": (-3.0, 3.0), "bounds 20-15-10-1": (0.0, 1.0)}
 UNITS = ("leaky", "prelu", "residual", "batch-norm")
-PUBLIC = ("mnist-784-25x3-10", "cartpole-4-16x3-2", "hcas-3-25x5-5")
+PUBLIC = {"mnist-784-25x3-10": None, "cartpole-4-16x3-2": (-3.0, 3.0), "hcas-3-25x5-5": (-0.5, 0.5)}  # with bounds
 TRAINED = {"trained 784-32x4-10": (784, *(32,) * 4, 10)}
 
 
@@ -50,6 +53,7 @@ class Target:
     ask: Callable[[FloatArray], FloatArray]
     dim: int
     parameters: int
+    bounds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Finding:
 
 def cases() -> Iterator[tuple[str, int]]:
     seeds, only = int(os.environ.get("DEEP_SEEDS", "5")), os.environ.get("DEEP_ONLY", "").split(",")
-    names = [*SHAPES, *(f"{unit} {shape}" for unit in UNITS for shape in ("10-16-2", "10-12-8-2"))]
+    names = [*SHAPES, *BOUNDS, *(f"{unit} {shape}" for unit in UNITS for shape in ("10-16-2", "10-12-8-2"))]
     names += [f"public {name}" for name in PUBLIC] if "PUBLIC_TARGETS" in os.environ else []
     names += [*TRAINED] if "MNIST_DATA" in os.environ else []
     for name in names:
@@ -81,9 +85,13 @@ def target_of(name: str, seed: int) -> Target:
     if kind == "public":
         path = Path(os.environ["PUBLIC_TARGETS"]) / f"{shape}.onnx"
         network = rl.ReLUNetwork.load(path)
-        return Target(rl.open_oracle(path, precision="float64").query, network.dim, network.parameters)
+        ask = rl.open_oracle(path, precision="float64").query
+        return Target(ask, network.dim, network.parameters, PUBLIC[shape])
     if kind == "trained":
         network = trained_on_mnist(TRAINED[name], seed)
+    elif kind == "bounds":
+        network = planted([int(width) for width in shape.split("-")], rng=seed)
+        return Target(network, network.dim, network.parameters, BOUNDS[name])
     elif kind == "random":
         network = planted(SHAPES[name], rng=seed)
     else:
@@ -159,9 +167,10 @@ def one(case: str, seed: int) -> Finding:
     limit = float(os.environ.get("DEEP_SECONDS", "120"))
     named = os.environ.get("DEEP_METHOD")
     method = None if named is None else getattr(rl, named)()
-    result = rl.extract(rl.open_oracle(target.ask, dim=target.dim), method, rng=seed, seconds=limit)
+    oracle = rl.open_oracle(target.ask, dim=target.dim, domain=target.bounds)
+    result = rl.extract(oracle, method, rng=seed, seconds=limit)
     cpu = time.process_time() - start
-    rows = np.random.default_rng(seed).standard_normal((FRESH_POINTS, target.dim))
+    rows = Domain.of(target.bounds).sample(np.random.default_rng(seed), FRESH_POINTS, target.dim)
     answers, error = target.ask(rows), np.inf
     if result.network is not None:
         error = float(np.abs(result.network(rows) - answers).max() / answers.std(axis=0).max())

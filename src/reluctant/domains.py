@@ -83,6 +83,13 @@ class Domain:
             times = np.where(moves == 0, np.inf, towards / moves)
         return np.asarray(np.maximum(times.min(axis=-1), 0.0))
 
+    def within_rounding(self, scale: float) -> Domain:
+        """Bounds that rows of this size do not cross by rounding."""
+        if self.is_space:
+            return self
+        margin = np.sqrt(np.finfo(float).eps) * 1e-2 * scale
+        return Domain(np.asarray(self.low) + margin, np.asarray(self.high) - margin)
+
     def away(self, rows: FloatArray, margin: float) -> FloatArray:
         """Rows moved so far from the bounds, or to the middle between them, that a step of this length stays inside."""
         if self.is_space:

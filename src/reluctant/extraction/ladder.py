@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.extraction.any_depth import AnyDepth, DeepInBox, LayerLimits
+from reluctant.extraction.any_depth import AnyDepth, DeepInBounds, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.candidate_check import CheckedNetwork
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
@@ -145,6 +145,11 @@ def _is_crowded(now: Standing) -> bool:
     return now.part is not None and now.part.depth == 2 and now.part.widths[1] >= DepthTwo.crowd
 
 
+def _bends(now: Standing) -> bool:
+    """True if creases bend, or several layers were looked for before."""
+    return now.shows is Shows.BENT_CREASES or "layer 1" in now.stages
+
+
 def _lacks_digits_alone(now: Standing) -> bool:
     """True if one hidden layer explains the lines."""
     return DepthTwo.depth_known_from in now.stages and now.shows is not Shows.WITNESSES
@@ -184,9 +189,10 @@ LADDER = (
     # All digits: one hidden layer; in a crowd again, as what follows costs far more there.
     Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.VALUES)),
     Rung(_ONE_LAYER, _DIGITS, when=_is_crowded, last_if=_lacks_digits_alone),
-    # Within bounds of the search's own: one hidden layer again, then several; within a user's, one alone.
+    # Within bounds of its own: one hidden layer again, then several; within a user's, several where creases bend.
     Rung(_ONE_LAYER, _OWN_BOX, unless=frozenset({Shows.BENT_CREASES})),
     Rung(_always(DeepInBox()), _OWN_BOX, times=AGAIN),
+    Rung(_always(DeepInBounds()), _needs(Need.DIGITS, Need.BOUNDS), when=_bends, times=2),
     Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.BOUNDS), times=AGAIN),
     Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.ONE_INPUT), times=AGAIN),
     # Everywhere: by what creases look like, unless no exact method could work with them.

@@ -134,7 +134,9 @@ def _tangents(asker: Asker, store: KinkStore, which: IntArray) -> _Tangents:
     across = np.linalg.qr(asker.rng.standard_normal((store.dim, count)))[0].T
     pieces = np.unique(np.concatenate([store.piece_before(which), store.piece_before(which) + 1]))
     steps = side_step * store.widths[pieces]
-    slopes = gradients(asker.ask, store.middles[pieces], across, steps, asker.noise, asker.rng, rounds=2)
+    slopes = gradients(
+        asker.ask, store.middles[pieces], across, steps, asker.noise, asker.rng, domain=asker.domain, rounds=2
+    )
     at = np.searchsorted(pieces, store.piece_before(which))
     jump = slopes.slope[at + 1] - slopes.slope[at]  # (n, m, k)
     bend, along = store.kinks.bend[which], store.kinks.direction[which]
@@ -149,7 +151,9 @@ def _tangents(asker: Asker, store: KinkStore, which: IntArray) -> _Tangents:
 
 def _to_hinge(known: KnownLayers, points: FloatArray, directions: FloatArray, *, both: bool = False) -> FloatArray:
     """Distance (n,) to the next known hinge in a direction, or in both."""
-    return _reaches(known, points, directions, both=both).min(axis=1, initial=np.inf)
+    reach = _reaches(known, points, directions, both=both).min(axis=1, initial=np.inf)
+    room = known.domain.room(points, directions)
+    return np.minimum(reach, np.minimum(room, known.domain.room(points, -directions)) if both else room)
 
 
 def _reaches(known: KnownLayers, points: FloatArray, directions: FloatArray, *, both: bool = False) -> FloatArray:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.extraction.any_depth.crease_equations import IncomingWeights
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.layer import MOST_WRONG, Ladder
+from reluctant.extraction.any_depth.open_weights import with_fitted_weights
 from reluctant.extraction.any_depth.readout import (
     FITTED_DISTANCE,
     Readout,
@@ -37,19 +39,21 @@ CHECK_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in
 def check_points(known: KnownLayers, count: int, rng: np.random.Generator) -> FloatArray:
     """Fresh points (n, d), no more than `count`."""
     extreme_share = 0.75  # share of the points
-    layers = [KnownLayers(known.dim, known.layers[: k + 1]) for k in range(len(known.layers) - 1)] or [
-        KnownLayers(known.dim)
-    ]
+    layers = [known.lowest(k + 1) for k in range(len(known.layers) - 1)] or [known.lowest(0)]
     pool, each = (
         rng.standard_normal((CHECK_POOL, known.dim)),
         int(extreme_share * count / (len(layers) * len(CHECK_DISTANCES))),
     )
-    extreme = [_extremes(layer, distance * pool, each, rng) for layer in layers for distance in CHECK_DISTANCES]
-    return np.concatenate([_random_points(count - len(extreme) * each, known.dim, rng), *extreme])
+    pools = [known.domain.away(distance * pool, 0.0) for distance in CHECK_DISTANCES]
+    extreme = [_extremes(layer, some, each, rng) for layer in layers for some in pools]
+    return np.concatenate([_random_points(count - len(extreme) * each, known, rng), *extreme])
 
 
-def _random_points(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
+def _random_points(count: int, known: KnownLayers, rng: np.random.Generator) -> FloatArray:
     check_scales = (0.1, 10.0)
+    dim = known.dim
+    if not known.domain.is_space:
+        return known.domain.sample(rng, count, dim)
     at_use_share = 0.5  # share of points at the scale of use; the others are spread over the scales
     low, high = np.log(check_scales)
     scale = np.where(rng.random(count) < at_use_share, 1.0, np.exp(rng.uniform(low, high, count)))
@@ -79,7 +83,7 @@ def suspected_points(known: KnownLayers, rest: FloatArray, rng: np.random.Genera
 
     If the residual of the outputs, beside the known neurons, is a neuron that is hardly ever off, it is off there.
     """
-    before, pool = KnownLayers(known.dim, known.layers[:-1]), _random_points(CHECK_POOL, known.dim, rng)
+    before, pool = known.lowest(len(known.layers) - 1), _random_points(CHECK_POOL, known, rng)
     rows = np.concatenate([rest, -rest])
     points = pool[farthest_along(before.features(pool), rows)]
     return np.concatenate([points, _climbed(before, points, rows)])
@@ -94,6 +98,7 @@ def _climbed(known: KnownLayers, points: FloatArray, rows: FloatArray) -> FloatA
         length = np.linalg.norm(slope, axis=1, keepdims=True)
         points = points + step * size * slope / np.where(length > 0, length, 1.0)
         points *= size / np.linalg.norm(points, axis=1, keepdims=True)
+        points = known.domain.away(points, 0.0)
     return points
 
 
@@ -118,7 +123,8 @@ def undetermined_points(
         check_time()
         if not incoming.closed:
             open_ = _OpenNeuron(known, incoming, _open_direction(known, incoming, pool, rng))
-            chosen += [open_.extremes(distance * pool, side) for distance in open_distances for side in (-1.0, 1.0)]
+            pools = [known.domain.away(distance * pool, 0.0) for distance in open_distances]
+            chosen += [open_.extremes(each, side) for each in pools for side in (-1.0, 1.0)]
     return np.concatenate(chosen)
 
 
@@ -158,6 +164,7 @@ class _OpenNeuron:
         for _ in range(open_steps):
             moved = points + step * size * self.uphill(points, side, ratio)
             moved *= size / np.linalg.norm(moved, axis=1, keepdims=True)
+            moved = self.known.domain.away(moved, 0.0)
             after, usable = self.ratios(moved)
             better = usable & (side * after > side * ratio)
             points, ratio = np.where(better[:, None], moved, points), np.where(better, after, ratio)
@@ -204,21 +211,22 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
     checks, fruitless = _Checks(ladder, rng, settings), 0
     for _ in range(settings.rounds):
         check_time()
-        known = ladder.known()
-        found = _Explained.at_best(known, memory, rng, settings.error)
-        for points in checks.points(known, found.readout):
+        starts = (_Explained.at_best(known, memory, rng, settings.error) for known in ladder.starts())
+        found = min(starts, key=lambda each: float(each.wrong.mean()))
+        for points in checks.points(found.known, found.readout):
             if found.wrong.any():
                 break
             if len(points):
                 with ladder.oracle.stage("check"):
                     ladder.store.ask(points)
-                found = _Explained.at_best(known, memory, rng, settings.error)
+                found = _Explained.at_best(found.known, memory, rng, settings.error)
         if not found.wrong.any():
-            return known
+            return found.known
         if found.astray:
             break  # without a row that is right no segment leads to the missing neuron
+        ladder.remember_fit(found.known)
         with ladder.oracle.stage("completion"):
-            ladder.store.scan(found.segments(rng))
+            ladder.store.scan(found.segments(rng, found.known.domain))
             put_back, before = ladder.kept(), ladder.settled
             try:
                 ladder.look_again()
@@ -266,6 +274,7 @@ def wrong_share(known: KnownLayers, memory: Memory, rng: np.random.Generator, se
 class _Explained:
     """All rows there are, by how much the best fit to most of them is off, and where that is too much."""
 
+    known: KnownLayers
     readout: Readout
     rows: FloatArray
     off: FloatArray
@@ -273,10 +282,23 @@ class _Explained:
 
     @classmethod
     def by(cls, known: KnownLayers, memory: Memory, rng: np.random.Generator, largest: float) -> _Explained:
-        readout = fit_most(known, *rows_for_fit(known, memory, rng))
+        rows, answers = rows_for_fit(known, memory, rng)
+        readout = fit_most(known, rows, answers)
+        found = cls.of(known, readout, memory, largest)
+        if not (found.wrong.any() and any(layer.open for layer in known.layers)):
+            return found
+        worst = np.argsort(-found.off)[: min(len(rows), int(found.wrong.sum()))]
+        every_row, every_answer = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
+        rows, answers = np.concatenate([rows, every_row[worst]]), np.concatenate([answers, every_answer[worst]])
+        known = with_fitted_weights(known, readout, rows, answers)
+        fitted = cls.of(known, fit_most(known, rows, answers), memory, largest)
+        return fitted if fitted.wrong.mean() < found.wrong.mean() else found
+
+    @classmethod
+    def of(cls, known: KnownLayers, readout: Readout, memory: Memory, largest: float) -> _Explained:
         rows, answers = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
         off = readout_deviations(known, readout, rows, answers)
-        return cls(readout, rows, off, off > largest)
+        return cls(known, readout, rows, off, off > largest)
 
     @classmethod
     def at_best(cls, known: KnownLayers, memory: Memory, rng: np.random.Generator, largest: float) -> _Explained:
@@ -294,7 +316,7 @@ class _Explained:
         """True if rows that are wrong are too many: the layers are, or the fit alone."""
         return bool(self.wrong.mean() >= MOST_WRONG)
 
-    def segments(self, rng: np.random.Generator) -> Lines:
+    def segments(self, rng: np.random.Generator, domain: Domain) -> Lines:
         """Segments from wrong rows, some of the worst, to rows nearby that are right, and to others that are wrong.
 
         The first cross the missing neuron; the second see it where it is, beyond creases that are known.
@@ -310,6 +332,11 @@ class _Explained:
             nearest = right[np.argsort(np.linalg.norm(right - row, axis=1))[:neighbours]]
             apart = among[np.linalg.norm(among - row, axis=1) > 0]
             for other in (rng.choice(nearest), *rng.permutation(apart)[:1]):
-                start.append(row - segment_beyond * (other - row))
-                stop.append(other + segment_beyond * (other - row))
+                along = (other - row)[None]
+                before, behind = (
+                    min(segment_beyond, float(domain.room(at[None], way)[0]))
+                    for at, way in ((row, -along), (other, along))
+                )
+                start.append(row - before * along[0])
+                stop.append(other + behind * along[0])
         return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))

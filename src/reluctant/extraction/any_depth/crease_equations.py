@@ -367,6 +367,20 @@ def settled_sides(incoming: IncomingWeights, features: FloatArray, *, soft: bool
     return found
 
 
+def settled_by_states(incoming: IncomingWeights, features: FloatArray, states: FloatArray) -> SettledWeights:
+    """Open coefficients chosen so that the neuron has these states (n,) at features: 1 on, -1 off, 0 not known."""
+    enough_features = 2000
+    told = np.flatnonzero((states != 0) & ~incoming.determined(features))
+    told = told[:: 1 + len(told) // enough_features]
+    away = features[told] - incoming.start
+    away /= np.linalg.norm(away, axis=1, keepdims=True)
+    fixed, free = states[told] * (away @ incoming.weights), states[told, None] * (away @ incoming.open)
+    step, margin = _keep_on(fixed, free)
+    if margin <= 0:
+        step, margin = _keep_most_on(fixed, free)
+    return SettledWeights(incoming.weights + incoming.open @ step, bool((states[told] > 0).any()), margin)
+
+
 def _keep_on(fixed: FloatArray, free: FloatArray) -> tuple[FloatArray, float]:
     """ν with fixed + free @ ν at least the margin everywhere, and the largest such margin, at most one."""
     largest_open = 10.0  # coefficient, in units of the known weights' norm

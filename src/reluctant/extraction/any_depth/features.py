@@ -14,8 +14,24 @@ from functools import cached_property
 
 import numpy as np
 
+from reluctant.domains import Domain
+from reluctant.geometry.gradients import EVERYWHERE
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray
+
+
+@dataclass(frozen=True)
+class OpenWeights:
+    """The directions (F, u) in which weights of a neuron are open; its crease passes `point` (d,), whatever they are.
+
+    off, on: points (n, d) at which lines show its state.
+    """
+
+    neuron: int
+    basis: FloatArray
+    point: FloatArray
+    off: FloatArray
+    on: FloatArray
 
 
 @dataclass(frozen=True)
@@ -23,7 +39,7 @@ class Layer:
     """Weights (h, k) and biases (h,) of a hidden layer; of which neurons the side is open, and what goes on beside it.
 
     carried: features of the layer before that the next one needs directly. mirrored: neurons that are active on both
-    sides.
+    sides. open: what is not determined of the weights of its neurons, where answers may tell.
     """
 
     weights: FloatArray
@@ -31,6 +47,7 @@ class Layer:
     undecided: BoolArray
     carried: IntArray
     mirrored: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    open: tuple[OpenWeights, ...] = ()
 
     @classmethod
     def of(cls, weights: FloatArray, biases: FloatArray) -> Layer:
@@ -119,27 +136,32 @@ class FeaturesAround:
 
 @dataclass(frozen=True)
 class KnownLayers:
-    """Hidden layers in order; in all but the last one sides are decided."""
+    """Hidden layers in order; in all but the last one sides are decided. domain: where they are looked for."""
 
     dim: int
     layers: tuple[Layer, ...] = ()
+    domain: Domain = EVERYWHERE
+
+    def lowest(self, count: int) -> KnownLayers:
+        """The lowest layers alone."""
+        return replace(self, layers=self.layers[:count])
 
     def extended(self, layer: Layer) -> KnownLayers:
         """One layer more."""
-        return KnownLayers(self.dim, (*self.layers, layer))
+        return replace(self, layers=(*self.layers, layer))
 
     def with_sides(self, wrong: BoolArray, mirrored: BoolArray | None = None) -> KnownLayers:
         """The neurons of the last layer that are the wrong way round turned, those active on both sides marked."""
-        return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].turned(wrong, mirrored)))
+        return replace(self, layers=(*self.layers[:-1], self.layers[-1].turned(wrong, mirrored)))
 
     def with_open_sides(self) -> KnownLayers:
         """The last layer with all sides open, and so everything below beside it."""
         last = replace(self.layers[-1], undecided=np.ones(len(self.layers[-1]), dtype=bool))
-        return KnownLayers(self.dim, (*self.layers[:-1], last))
+        return replace(self, layers=(*self.layers[:-1], last))
 
     def carried_on(self) -> KnownLayers:
         """The last layer with what goes on beside it in place of sides."""
-        return KnownLayers(self.dim, (*self.layers[:-1], self.layers[-1].with_all_carried()))
+        return replace(self, layers=(*self.layers[:-1], self.layers[-1].with_all_carried()))
 
     def with_both_halves(self) -> KnownLayers:
         """The same function of neurons alone: mirrored neurons, and inputs that are carried, as two of them each.
@@ -152,7 +174,7 @@ class KnownLayers:
             moved = replace(layer, weights=layer.weights @ mix, biases=layer.biases + layer.weights @ shift)
             new, mix, shift = _in_neurons(layer, moved, mix, shift, above_inputs=not layers)
             layers.append(new)
-        return KnownLayers(self.dim, tuple(layers))
+        return replace(self, layers=tuple(layers))
 
     @property
     def sided(self) -> bool:

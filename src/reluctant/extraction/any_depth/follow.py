@@ -123,7 +123,7 @@ class _WalkStep:
         expected = self.around.values > 0
         expected[each, self.hinge] ^= True
         usable &= np.asarray(np.equal(behind.values > 0, expected).all(axis=1))
-        usable &= np.linalg.norm(landing, axis=1) < stray * scale
+        usable &= (np.linalg.norm(landing, axis=1) < stray * scale) & known.domain.inside(landing)
         predicted = incoming.flat(behind)
         wall = np.flatnonzero(usable & ~predicted)
         on_crease, landed = _land(known, incoming, landing, behind)
@@ -177,7 +177,7 @@ def _land(
     moves = square > flat_normal * (incoming.weights**2).sum()
     on_crease = landing - (incoming.values(behind.features) / np.where(moves, square, np.inf))[:, None] * normal
     values = known.around(on_crease).values
-    return on_crease, np.equal(values > 0, behind.values > 0).all(axis=1) & moves
+    return on_crease, np.equal(values > 0, behind.values > 0).all(axis=1) & moves & known.domain.inside(on_crease)
 
 
 CHECKS = 3  # places where a predicted crease is looked for
@@ -238,7 +238,9 @@ class _SearchLines:
         base = walls.place + (distance / across)[:, None] * walls.direction
         direction = tangents(walls.normal, walls.slope)
         around = known.around(base)
-        room = [almost_there * _reach_to_hinge(around, side * direction, walls) for side in (-1, 1)]
+        sides = [side * direction for side in (-1, 1)]
+        room = [np.minimum(_reach_to_hinge(around, side, walls), known.domain.room(base, side)) for side in sides]
+        room = [almost_there * each for each in room]
         low, high = -np.minimum(half, room[0]), np.minimum(half, room[1])
         usable = np.minimum(-low, high) > narrowest_line * distance
         middle = base + ((low + high) / 2)[:, None] * direction
@@ -292,6 +294,7 @@ class _Trial:
             reach = -around.values / known.around(np.repeat(point[None], CHECKS, axis=0)).hinge_slopes(directions)
         reach[:, walls.hinge[wall]] = np.inf
         reach = np.minimum(np.where(reach > 0, reach, np.inf).min(axis=1), farthest_check * asker.scale)
+        reach = np.minimum(reach, known.domain.room(np.repeat(point[None], CHECKS, axis=0), directions))
         return cls(wall, point, point + (far_along * reach)[:, None] * directions, normal, check_room * reach)
 
 

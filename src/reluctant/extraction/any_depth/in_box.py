@@ -7,10 +7,13 @@ target is like any other, and `AnyDepth` runs as it is. Digits that probabilitie
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.extraction.any_depth.completion import Completion
+from reluctant.extraction.any_depth.layer import LayerLimits
 from reluctant.extraction.any_depth.method import AnyDepth
 from reluctant.extraction.method import Candidate, Hybrid, Keep, Method, PartialNetwork, StageFailed, lifted
 from reluctant.geometry import DistanceNoise
@@ -24,6 +27,12 @@ LINES_END = 0.9 * REACH
 SIZES = 0.5 ** np.arange(4)  # of the box, from the largest
 SHELL = 32  # rows asked at the end of each
 ELSEWHERE = 8.0  # times the loss at these rows: others may lie closer to 0 and 1
+SPREAD = float(np.sqrt(3))  # half width of a box in which coordinates have deviation one
+IN_BOUNDS = AnyDepth(
+    first_lines=32,
+    search=LayerLimits(quiet_lines=12, quiet_lines_first=12, new_lines=40, followed=500),
+    completion=Completion(rounds=40, fruitless=12),
+)
 MOST_LOST = 1e-11  # of the spread of the values: what may be lost at the end of a box
 
 
@@ -44,13 +53,46 @@ class DeepInBox(Method):
         units = InputUnits(np.zeros(oracle.dim), np.full(oracle.dim, size / REACH))
         view = Counting(Scaled(oracle.inner, units, Domain(), None), oracle.ledger)
         own = DistanceNoise(max(noise.near, ELSEWHERE * lost), noise.growth * size / REACH)
-
-        def keep_in_units(part: PartialNetwork) -> None:
-            network = units.network(lifted(part))
-            keep(replace(part, network=network) if isinstance(part, Hybrid) else network)
-
-        found = self.method.run(view, own, rng, keep_in_units)
+        found = self.method.run(view, own, rng, partial(_keep_in_units, units, keep))
         return replace(found, network=units.network(found.network), certificate=None)
+
+
+@dataclass(frozen=True)
+class DeepInBounds(Method):
+    """Several hidden layers inside the bounds that a user has set: a network that is equal to the target there.
+
+    Inside a box a crease does not visit every cell, so weights are not determined; the function is. Each layer may see
+    all those below it: then the side of no neuron has to be known. What creases leave open of the weights is chosen by
+    lines and answers. Cost: 50 answers a parameter and up.
+
+    Arguments:
+        method: what runs there, on more and shorter lines than in all of space.
+        most_inputs: beyond, a box shows too little of each crease.
+    """
+
+    method: AnyDepth = field(default_factory=lambda: IN_BOUNDS)
+    most_inputs: int = 64
+
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
+        """One attempt; raises StageFailed where the method gets stuck."""
+        domain = oracle.facts.domain
+        if not domain.is_box:
+            raise StageFailed("bounds", "bounds that leave a side open", number=1, limit=0, certain=True)
+        if oracle.dim > self.most_inputs:
+            raise StageFailed("bounds", "many inputs", number=oracle.dim, limit=self.most_inputs, certain=True)
+        low, high = (np.broadcast_to(side, (oracle.dim,)) for side in (domain.low, domain.high))
+        units = InputUnits((low + high) / 2, (high - low) / (2 * SPREAD))
+        view = Counting(Scaled(oracle.inner, units, domain, None), oracle.ledger)
+        near = float(noise.at(np.array([np.linalg.norm(units.centre)]))[0])
+        own = DistanceNoise(near, noise.growth * float(units.scale.max()))
+        found = self.method.run(view, own, rng, partial(_keep_in_units, units, keep))
+        return replace(found, network=units.network(found.network))
+
+
+def _keep_in_units(units: InputUnits, keep: Keep, part: PartialNetwork) -> None:
+    """A part in the target's own inputs."""
+    network = units.network(lifted(part))
+    keep(replace(part, network=network) if isinstance(part, Hybrid) else network)
 
 
 def _largest_size(oracle: Counting, half: float, rng: np.random.Generator) -> tuple[float, float]:

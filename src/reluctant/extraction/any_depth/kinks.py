@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluctant.domains import Domain
 from reluctant.extraction.any_depth.crease_equations import IncomingWeights
 from reluctant.extraction.any_depth.features import FeatureSlopes, KnownLayers
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, Lines, Scan, gradients, scan_lines
-from reluctant.geometry.gradients import cross
+from reluctant.geometry.gradients import EVERYWHERE, cross
 from reluctant.geometry.lines import Batch, BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 
@@ -35,7 +36,8 @@ class CreaseSeen:
 class Asker:
     """A target in the coordinates of the search.
 
-    scale: typical size of an input. spacing: typical distance between kinks on a line, relative to the scale.
+    scale: typical size of an input. spacing: typical distance between kinks on a line, relative to the scale. domain:
+    where it is asked; nothing shows outside.
     """
 
     ask: Callable[[FloatArray], FloatArray]
@@ -43,6 +45,7 @@ class Asker:
     rng: np.random.Generator
     scale: float
     spacing: float
+    domain: Domain = EVERYWHERE
 
     def unit(self, points: FloatArray) -> FloatArray:
         """The scale at each point: it grows with the distance."""
@@ -61,11 +64,19 @@ class Asker:
         self, points: FloatArray, directions: FloatArray, reach: FloatArray, within: FloatArray | None = None
     ) -> CreaseSeen:
         """Is there a crease within this distance of the points, on lines that reach so far? Cost: 4 rows a point."""
-        if not len(points):
-            return CreaseSeen(np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=bool))
+        n = len(points)
+        seen = CreaseSeen(np.zeros(n), np.zeros(n, dtype=bool), np.ones(n, dtype=bool))
+        room = np.minimum(self.domain.room(points, directions), self.domain.room(points, -directions))
+        there = np.flatnonzero(room > 0)
+        if not len(there):
+            return seen
+        points, directions, reach = points[there], directions[there], np.minimum(reach, room)[there]
+        within = None if within is None else within[there]
         crossed = cross(self.ask, points, directions, reach, self.noise, within)
         slopes = np.abs(crossed.before).max(axis=1) + np.abs(crossed.bend).max(axis=1)
-        return CreaseSeen(crossed.position, crossed.critical, slopes * reach <= DOUBLE.in_line * crossed.sd)
+        seen.position[there], seen.found[there] = crossed.position, crossed.critical
+        seen.constant[there] = slopes * reach <= DOUBLE.in_line * crossed.sd
+        return seen
 
 
 SAME_PLACE = 1e-7  # kinks this close, relative to scale and distance, are one
@@ -90,9 +101,10 @@ class KinkStore:
 
     def __init__(
         self, ask: Callable[[FloatArray], FloatArray], dim: int, noise: DistanceNoise, rng: np.random.Generator,
-        lines_end: float | None = None,
+        lines_end: float | None = None, domain: Domain = EVERYWHERE,
     ) -> None:  # fmt: skip
         self.lines_end = lines_end  # in units of the scale, None of whole lines
+        self.domain = domain  # lines end there too
         self.ask, self.dim, self.noise, self.rng = ask, dim, noise, rng
         self.scale = float(np.sqrt(dim))
         self.lines = 0
@@ -125,7 +137,17 @@ class KinkStore:
     def scan_random(self, count: int) -> None:
         """Scan random lines through the scale of use."""
         ends = {} if self.lines_end is None else {"end": self.lines_end}
-        self.scan(Lines.random(self.rng, count, self.dim, **ends))
+        lines = Lines.random(self.rng, count, self.dim, **ends)
+        if not self.domain.is_space:
+            lines = self.chords(count)
+        self.scan(lines)
+
+    def chords(self, count: int) -> Lines:
+        """Segments between random points of the box, many of whose coordinates are next to a bound."""
+        beyond, inside = 1.6, 0.97  # of the half width: how far points are drawn, and where they end
+        centre, half = np.add(self.domain.low, self.domain.high) / 2, np.subtract(self.domain.high, self.domain.low) / 2
+        start, stop = centre + half * inside * np.clip(self.rng.uniform(-beyond, beyond, (2, count, self.dim)), -1, 1)
+        return Lines.between(start, stop, self.scale)
 
     def _keep(self, lines: Lines, line: int, scan: Scan) -> None:
         here = scan.creases.line == line
@@ -193,7 +215,7 @@ class KinkStore:
 
     def _measure(self, pieces: IntArray, directions: FloatArray | None, step: float) -> None:
         steps = step * self.widths[pieces]
-        found = gradients(self.ask, self.middles[pieces], directions, steps, self.noise, self.rng)
+        found = gradients(self.ask, self.middles[pieces], directions, steps, self.noise, self.rng, domain=self.domain)
         slopes = found.slope if directions is None else found.slope @ directions
         for piece, slope, good in zip(pieces, slopes, found.good, strict=True):
             self.gradients[int(piece)] = slope if good else None

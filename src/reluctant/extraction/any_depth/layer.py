@@ -7,7 +7,7 @@ layers; a neuron found late in a lower one rebuilds those above without new line
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,12 +23,14 @@ from reluctant.extraction.any_depth.crease_equations import (
     joined_creases,
     same_neuron,
     settle_open,
+    settled_by_states,
     settled_sides,
     solve_crease,
 )
-from reluctant.extraction.any_depth.features import KnownLayers, Layer
+from reluctant.extraction.any_depth.features import KnownLayers, Layer, OpenWeights
 from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
+from reluctant.extraction.any_depth.open_weights import carried_states
 from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of
 from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
 from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
@@ -88,6 +90,9 @@ def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neu
     fewest_hits = 2  # the one it was found by, and another
     hits_first = 3  # a hyperplane is met by every line
     hits = line_score(store, known, neuron.incoming).hits
+    if not asker.domain.is_space:  # a line through a box meets few of the hyperplanes
+        fewest_hits = hits_first = 1
+        most_lines = np.inf
     if not known.layers:
         on_most = hits >= most_lines * store.lines
         return hits >= hits_first and (on_most or goes_straight_on(asker, neuron.crease, least))
@@ -178,6 +183,7 @@ class LayerSearch:
         self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
         self.mirrored: BoolArray | None = None  # those that are active on both sides
         self.begun = False  # with neurons that were known before
+        self.fitted: dict[bytes, FloatArray] = {}  # weights that answers gave, by the first point of a crease
         self.open_sides = False  # there are no sides to find: layers see more than the one before them
 
     def begin(self, normals: FloatArray, offsets: FloatArray) -> None:
@@ -662,9 +668,44 @@ class LayerSearch:
 
     def layer(self, neurons: Sequence[Neuron] | None = None, *, both: bool = False) -> Layer:
         """The neurons found, or these, as a layer with unit rows; what cannot be seen of them is settled."""
-        points = [self.store.kinks.point, self.store.middles, *self.store.ends]
         neurons = self.neurons if neurons is None else neurons
+        if not self.store.domain.is_space:
+            return self.layer_by_states(neurons)
+        points = [self.store.kinks.point, self.store.middles, *self.store.ends]
         return as_layer(neurons, self.known.features(np.concatenate(points)), both=both)
+
+    def layer_by_states(self, neurons: Sequence[Neuron]) -> Layer:
+        """The same where lines tell the states of neurons; all sides are open."""
+        store, known = self.store, self.known
+        features = known.features(store.middles)
+        passed = [passes_kinks(store, known, neuron.incoming) for neuron in neurons]
+        explained = ~store.unexplained(known)
+        rows, biases, open_ = [], [], []
+        for k, neuron in enumerate(neurons):
+            incoming, point = neuron.incoming, neuron.crease.points[0]
+            weights = incoming.weights
+            if not incoming.closed:
+                others = np.logical_or.reduce([explained, *passed[:k], *passed[k + 1 :]])
+                states = carried_states(store, known, incoming, others)
+                weights = self.fitted_before(incoming, point, features, states)
+                off, on = (store.middles[states * side > 0] for side in (-1, 1))
+                open_.append(OpenWeights(k, incoming.open, point, off, on))
+            size = np.linalg.norm(weights)
+            rows.append(weights / size)
+            biases.append(-(weights @ incoming.start) / size)
+        undecided = np.ones(len(neurons), dtype=bool)
+        return Layer(np.array(rows), np.array(biases), undecided, np.empty(0, dtype=np.intp), open=tuple(open_))
+
+    def fitted_before(
+        self, incoming: IncomingWeights, point: FloatArray, features: FloatArray, states: FloatArray
+    ) -> FloatArray:
+        """Weights with the open part as answers gave it before, or as these states at features ask for."""
+        before = self.fitted.get(point.tobytes())
+        if before is not None and len(before) == len(incoming.weights):
+            fixed = before - incoming.open @ (incoming.open.T @ before)
+            size = float(incoming.weights @ incoming.weights) / float(fixed @ incoming.weights)
+            return incoming.weights + incoming.open @ (incoming.open.T @ before) * size
+        return settled_by_states(incoming, features, states).weights
 
     def accepted(self, crease: Crease, *, hidden: bool = False) -> Neuron | None:
         """The neuron of a crease, as far as is known."""
@@ -717,12 +758,14 @@ class Ladder:
 
     def next_search(self) -> LayerSearch:
         """The search for a layer on top of these, each neuron of which is there once."""
-        return LayerSearch(self.asker, self.store, self.with_top(both=False), self.limits)
+        search = LayerSearch(self.asker, self.store, self.with_top(both=False), self.limits)
+        search.open_sides = not self.store.domain.is_space and bool(self.searches)
+        return search
 
     def with_top(self, *, both: bool) -> KnownLayers:
         """All layers; both: open neurons of the last one are there on both sides."""
         if not self.searches:
-            return KnownLayers(self.store.dim)
+            return KnownLayers(self.store.dim, domain=self.store.domain)
         return self.top.known.extended(self.top.layer(both=both))
 
     @property
@@ -844,16 +887,34 @@ class Ladder:
                 return True
         return False
 
+    def starts(self) -> Iterator[KnownLayers]:
+        """All layers, their open coefficients as answers gave them before, then as lines alone say."""
+        yield self.known()
+        before = [search.fitted for search in self.searches]
+        if any(before):
+            for search in self.searches:
+                search.fitted = {}
+            yield self.known()
+            for search, fitted in zip(self.searches, before, strict=True):
+                search.fitted = fitted
+
+    def remember_fit(self, known: KnownLayers) -> None:
+        """Keep open coefficients as answers gave them: the next fit begins there."""
+        for search, layer in zip(self.searches, known.layers, strict=True):
+            search.fitted = {part.point.tobytes(): layer.weights[part.neuron] for part in layer.open}
+
     def look_again(self) -> None:
         """After new lines: what they speak against is dropped, what they close is closed, new creases are followed."""
         if self.limits.in_part and self.top.known.layers and self.top.find_by_jumps():
             return
         self.top.review()
         self.top.close()
+        if not self.store.domain.is_space:
+            self.top.neurons = [self.top.followed_on(neuron) for neuron in self.top.neurons]
         # Layers that were rebuilt may have lost neurons, whose kinks are there again.
         for again in range(self.limits.reentries):
             if not self.reenter():
-                if not again:
+                if not again and self.store.domain.is_space:
                     self.add_layer()
                 return
 

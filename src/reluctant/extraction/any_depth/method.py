@@ -74,17 +74,19 @@ class AnyDepth(Method):
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
         """One attempt; raises StageFailed where it gets stuck."""
         if self.first is None:
-            space = SearchSpace.of(oracle, noise, rng, self.many_inputs)
+            many = self.many_inputs if oracle.facts.domain.is_space else oracle.dim + 1
+            space = SearchSpace.of(oracle, noise, rng, many)
         else:
             space = SearchSpace.around(self.first, oracle.dim)
         memory = Memory()
         ask = memory.listening(Question.of(oracle).within(space.frame, space.unit))
-        store = KinkStore(ask, space.dim, space.noise(noise), rng, self.lines_end)
+        domain = oracle.facts.domain.within_rounding(space.scale)
+        store = KinkStore(ask, space.dim, space.noise(noise), rng, self.lines_end, domain)
         with oracle.stage("lines"):
             store.scan_random(self.first_lines)
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
-        asker = Asker(ask, store.noise, rng, store.scale, store.spacing())
+        asker = Asker(ask, store.noise, rng, store.scale, store.spacing(), domain)
         ladder = Ladder(oracle, asker, store, self.search, space.first)
 
         parts: list[Hybrid] = []
@@ -149,7 +151,7 @@ def _hybrid(
     """The layers that are certain, with the output that fits best, and how far it is right. Cost: 100 rows."""
     right_to = 1e-6  # of the deviation of the answers
     network = fitted_top(known, *rows_for_fit(known, memory, rng))
-    rows = rng.standard_normal((TOP_ROWS, known.dim))
+    rows = known.domain.sample(rng, TOP_ROWS, known.dim)
     answers = ask(rows)
     off = np.abs(network(rows) - answers).max(axis=1) / max(float(answers.std(axis=0).max()), DOUBLE.tiny)
     top = FittedTop(len(known.layers), float((off <= right_to).mean()), float(np.median(off)), TOP_ROWS)

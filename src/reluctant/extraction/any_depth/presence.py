@@ -69,6 +69,7 @@ def _places_beside(
         along = tangents(towards, _normals(known, incoming, points))
         reach = -around.values / around.hinge_slopes(along)
     reach = np.where(np.isfinite(reach) & (reach > 0), reach, np.inf)
+    reach = np.where(reach < known.domain.room(points, along)[:, None], reach, np.inf)
     clear = np.isfinite(reach[:, hinge]) & (reach[:, hinge] < reach[:, : known.hinge_count].min(axis=1, initial=np.inf))
     points, along, reach = points[clear], along[clear], reach[clear]
     first = reach[:, hinge]
@@ -113,9 +114,20 @@ def places_of(asker: Asker, crease: Crease, count: int) -> FloatArray:
     return np.asarray(points[seen.found] + seen.position[seen.found, None] * crease.normal)
 
 
+def _in_box(asker: Asker, points: FloatArray, normal: FloatArray) -> FloatArray:
+    """Points (n, d) of a hyperplane moved at random inside the box."""
+    for _ in range(2 * points.shape[1]):
+        along = tangents(asker.rng.standard_normal(points.shape), np.broadcast_to(normal, points.shape))
+        back, ahead = (asker.domain.room(points, side * along) for side in (-1, 1))
+        points = points + asker.rng.uniform(-back, ahead)[:, None] * along
+    return points
+
+
 def _seen_on_hyperplane(asker: Asker, crease: Crease, count: int, spread: float = 1.0) -> tuple[FloatArray, CreaseSeen]:
     """Random places (count, d) of the hyperplane through a crease, and what shows across it there."""
     room = 1e-3  # of the scale
     points = spread * asker.scale / np.sqrt(len(crease.normal)) * asker.rng.standard_normal((count, len(crease.normal)))
     points -= np.outer((points - crease.points[0]) @ crease.normal, crease.normal)
+    if not asker.domain.is_space:
+        points = _in_box(asker, np.repeat(crease.points[:1], count, axis=0), crease.normal)
     return points, asker.test(points, np.repeat(crease.normal[None], count, axis=0), np.full(count, room * asker.scale))

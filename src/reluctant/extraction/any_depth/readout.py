@@ -55,14 +55,14 @@ def rows_on_rare_sides(known: KnownLayers, memory: Memory, rng: np.random.Genera
     rare, often_off = _rare_sides(active), active.mean(axis=0) < 0.5
     short = np.maximum(_enough_rare_rows(known) - rare.sum(axis=0), 0).astype(int)
     chosen = [rows[:0]]
-    pool = rng.standard_normal((rare_pool, known.dim))
+    pool = known.domain.sample(rng, rare_pool, known.dim)
     for neuron in np.flatnonzero(short):
         mine = rows[rare[:, neuron]]
         size = np.linalg.norm(mine, axis=1, keepdims=True) / np.sqrt(known.dim)
         around = np.concatenate(
             [mine + rare_spread * size * rng.standard_normal(mine.shape) for _ in range(rare_around)]
         )
-        candidates = np.concatenate([pool, around])
+        candidates = np.concatenate([pool, known.domain.away(around, 0.0)])
         there = known.patterns(candidates)[:, neuron] == often_off[neuron]
         chosen.append(candidates[there][-short[neuron] :])
     return np.concatenate(chosen)
@@ -206,7 +206,7 @@ def oriented_network(known: KnownLayers, readout: Readout, rows: FloatArray, ans
         return _whole_network(known, readout.weights, readout.constants)
     if len(known.layers) == 1:
         return _whole_network(known, outputs, readout.constants, skip)
-    before = KnownLayers(known.dim, known.layers[:-1]).features(rows)
+    before = known.lowest(len(known.layers) - 1).features(rows)
     return _with_always_active(known, outputs, skip, readout.constants, before.mean(axis=0))
 
 
@@ -221,7 +221,7 @@ def _with_always_active(
     rows, more = always_active(skip, no_skip * float(np.abs(outputs).max()))
     last, biases = known.layers[-1], rows @ typical
     layer = Layer.of(np.concatenate([last.weights, rows]), np.concatenate([last.biases, biases]))
-    known = KnownLayers(known.dim, (*known.layers[:-1], layer))
+    known = known.lowest(len(known.layers) - 1).extended(layer)
     return _whole_network(known, np.hstack([outputs, more]), constants - more @ biases)
 
 

@@ -53,6 +53,11 @@ class SearchSpace:
         """Number of coordinates."""
         return len(self.frame.basis)
 
+    @property
+    def scale(self) -> float:
+        """Typical size of coordinates."""
+        return float(np.sqrt(self.dim))
+
     def points(self, y: FloatArray) -> FloatArray:
         """Inputs (n, d) at coordinates (n, k)."""
         return self.frame.points(self.unit * y)

@@ -324,7 +324,10 @@ class _PointBatch:
         off[self.off(known) >= most * self.inside.spread] = 0.0  # with a wide gate such points are not loud
         if not off.max() < most:
             reason = "creases that bend: there is another hidden layer"
-            raise StageFailed("exploration", reason, number=float(off.max()), limit=most, partial=more.network())
+            raise StageFailed(
+                "exploration", reason, number=float(off.max()), limit=most, partial=more.network(),
+                shows=Shows.BENT_CREASES,
+            )  # fmt: skip
 
     def off(self, known: AnchorModel) -> FloatArray:
         """How far (n,) the answers are from a model's."""
