@@ -39,7 +39,7 @@ class Layer:
     """Weights (h, k) and biases (h,) of a hidden layer; of which neurons the side is open, and what goes on beside it.
 
     carried: features of the layer before that the next one needs directly. mirrored: neurons that are active on both
-    sides. open: what is not determined of the weights of its neurons, where answers may tell.
+    sides. open: weights of its neurons that creases leave open and answers may tell.
     """
 
     weights: FloatArray

@@ -143,9 +143,11 @@ class _Fit:
         """Of each open neuron, layer by layer."""
         found = list[_States]()
         for number, layer in enumerate(self.known.layers):
-            below = self.known.lowest(number)
-            for part in layer.open:
-                away = below.features(np.concatenate([part.off, part.on])) - below.features(part.point[None])
+            points = [rows for part in layer.open for rows in (part.off, part.on, part.point[None])]
+            features = self.known.lowest(number).features(np.concatenate([np.empty((0, self.known.dim)), *points]))
+            each = np.split(features, np.cumsum([len(rows) for rows in points]))
+            for k, part in enumerate(layer.open):
+                away = np.concatenate(each[3 * k : 3 * k + 2]) - each[3 * k + 2]
                 away /= np.linalg.norm(away, axis=1, keepdims=True) + DOUBLE.tiny
                 away[: len(part.off)] *= -1
                 found.append(_States(away @ part.basis, np.maximum(MARGIN - away @ layer.weights[part.neuron], 0)))
