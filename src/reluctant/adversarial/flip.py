@@ -155,25 +155,25 @@ def flip_sign(
     rng: Rng = 0,
     **opening: Unpack[InputsKeywords],
 ) -> Flip:
-    """Flip the sign of a target at x (the winning class, if it has several outputs) by one gradient step.
+    """Find a small change of x that flips the sign of a target, or its winning class, by one gradient step.
 
     Arguments:
-        target: an oracle, or anything that `open_oracle` takes; a network costs no query.
+        target: an oracle, or anything that `open_oracle` takes. A network costs no query.
         x: the input (d,).
-        span: a subspace outside which the target does not change; a gradient then costs its rank.
-        network: one that was recovered or trained; the step is found on it, and the target is asked only to confirm.
-            It gives what the target answers, or the values before the link that is noted in it; of a target that
-            answers labels, one value for each.
-        steps: the most gradients. The first gives Theorem 1.1's step; every other one looks for a nearer
-            point of the boundary, or for one at all, from where the last one led.
-        threshold: where one output changes side; by default one half for a known probability, else 0.
+        span: a subspace outside which the target does not change. A gradient then costs its rank.
+        network: a recovered or trained network. The step is found on it, and the target only confirms. The network
+            gives what the target answers, or the values before the link that it notes. For labels it has one output
+            each.
+        steps: most gradient steps. The first one is that of Theorem 1.1. Each further one starts at the last boundary
+            point, and looks for a nearer one.
+        threshold: where one output changes side. By default one half for a known probability, otherwise 0.
         rng: seed of all random choices.
-        opening: keywords of `open_oracle`, for this call; with any a network is asked like other targets.
+        opening: keywords of `open_oracle`, for this call. With any of them a network is queried like other targets.
 
     Cost: 12 rows for one step with gradients that the target answers.
-    By values d + 42 rows, rank + 42 with a span: 7 more if the flip is far, 18 more if answers are noisy or have few
+    From values d + 42 rows, rank + 42 with a span: 7 more if the flip is far, 18 more if answers are noisy or have few
     digits, 64 more at a flat place. With a network 2 or 11 rows: 3 or 12 if it is not exact, 39 if answers are noisy.
-    Of labels 3, 4 or 12, and 48 at most if they are noisy. One more if 0 and 1 may be rounded values. None for a
+    For labels 3, 4 or 12, and at most 48 if they are noisy. One more if 0 and 1 may be rounded values. None for a
     network alone.
     """
     checked_steps(steps)

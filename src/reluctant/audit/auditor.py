@@ -179,30 +179,31 @@ def audit(
 
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
-        budget: most rows that may be asked; the steps share it.
+        budget: most rows for all steps together.
         rng: seed of all random choices.
-        inputs: honest inputs (n, d) to measure costs on and to start from; else they are drawn from the domain.
+        inputs: typical rows (n, d), to start from and to measure what defenses cost honest users. By default they are
+            drawn from the domain.
         input_shape: height and width, if inputs are images.
         integers: columns in which the interface takes whole numbers alone. They stay at the middle of the inputs, and
-            the audit finds the rest: the target as a function of the other columns. Truth and defenses need these
-            columns, so the file is not used.
+            the audit examines the target as a function of the other columns. It does not use the file then, because
+            truth and defenses need all columns.
         classes: names of the outputs.
         price: {"per thousand": 1.5, "currency": "EUR"}: what queries cost.
-        rate: rows a second that the interface allows: the cost of an attack is then a time too. Nothing is slowed.
-        file: the model's own file, if there is one: for the truth, and for the defense sweep where nothing was
-            recovered. No method sees it. If not given, the target itself where it is a file.
-        precision: how that file is evaluated.
+        rate: rows a second that the interface allows, to compute the time of an attack. Nothing is slowed.
+        file: the model's own file, by default the target itself if it is one. It serves the comparison with the truth,
+            and the defense sweep if nothing was recovered. No method sees it.
+        precision: how to evaluate that file.
         defense: defenses between that file and the answers, as `defend` takes them.
-        percent: that file answers probabilities in percent, and the target was opened with percent=True. Percentages of
-            a target that was not are found, and divided by 100.
-        link: how to read the answers ("softmax", "sigmoid", ...); probabilities are read through their softmax by
-            themselves, and through a sigmoid where they are seen to be curved by one.
-        output: index of the one output to look at; all if not given.
+        percent: that file answers probabilities in percent, and the target was opened with percent=True. Otherwise the
+            audit recognises percentages and divides them by 100.
+        link: how to read the answers ("softmax", "sigmoid", ...). By default the audit recognises a softmax, and a
+            sigmoid that curves the answers visibly.
+        output: index of the one output to use; all by default.
         seconds: processor time that extraction, learning and the defense sweep share.
-        steps: some of `STEPS`; all if not given.
+        steps: some of `STEPS`; all by default.
         repeat: the command that repeats it, for the record.
         watch: gets progress.
-        engine: "dask://host:port", or a Client of dask.distributed: defenses are tried on its workers.
+        engine: "dask://host:port", or a Client of dask.distributed: its workers try the defenses.
         opening: other keywords of `open_oracle`, for this call: dim, domain, transcript, serving, ...
 
     Ctrl-C ends it early with a record of the findings so far.

@@ -338,20 +338,19 @@ def estimate(
     flops: float | None = None,
     link: str = "identity",
 ) -> Estimate:
-    """Queries, time and money to expect of an attack on a network of this shape.
+    """Predict queries, time and money of an attack on a network of this shape. No query is sent.
 
-    Nothing is asked or run: the numbers come from the method's settings and from measured runs.
+    The numbers come from the settings of the method and from measured runs.
 
     Arguments:
         shape: widths of all layers, "784-128-1" or (784, 128, 1).
-        precision: what an answer gives: "float64", "float32", "float16", "decimals=3" (of a model that computes in
-            float64), "float32,decimals=3", "noise=1e-4" (of the output's deviation) or "labels".
+        precision: the answers: "float64", "float32", "float16", "decimals=3" (a model that computes in float64),
+            "float32,decimals=3", "noise=1e-4" (in deviations of the output) or "labels".
         rate: rows a second that the target answers.
-        price: of a thousand queries.
-        currency: of the price, in words.
-        flops: operations a second that the target computes with; else a measured core and a measured GPU.
-        link: the link behind the answers: those of a link ("softmax", "sigmoid", "log-softmax", "top-k", "tanh") have
-            no number.
+        price: price of a thousand queries.
+        currency: its currency, in words.
+        flops: operations a second of the target's machine. By default a measured core and a measured GPU.
+        link: the link of the answers. There are no numbers for answers behind a link.
     """
     widths, answers = as_widths(shape), Answers.parse(precision)
     for name, number in (("rate", rate), ("flops", flops)):

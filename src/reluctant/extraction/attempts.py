@@ -124,21 +124,20 @@ def extract(
     seconds: float | None = None,
     **opening: Unpack[InputsKeywords],
 ) -> Result:
-    """Recover the network behind an oracle exactly, or say by which outcome it was not recovered.
+    """Recover the network behind a target exactly, verify it, or say why not.
 
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
-        method: how to look for it; None takes the cheapest that verifies: two layers, three, any number. Where the
-            target answers labels it is `FromLabels`.
-        labels: use nothing but labels, as `FromLabels()` does: the largest of several outputs, or one at 0.5.
+        method: the method. By default `extract` tries the cheapest one first, and goes on until a network verifies.
+        labels: use labels alone: the largest of several outputs, or one output at the threshold 0.5.
         rng: seed of all random choices.
-        attempts: how often it may be tried, with other random choices or the next method; cheap attempts of the last
-            method do not count.
-        seconds: processor time; what was found until then is kept. No limit without it, nor on rows without a budget.
+        attempts: most attempts, each with other random choices or the next method. Cheap attempts of the last method
+            do not count.
+        seconds: most processor time. The result has what was found until then. No limit by default.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: about as many answers as the network has parameters, verification included; a row brings one answer for
-    each output.
+    Cost: about as many answers as the network has parameters, verification included. A row brings one answer for
+    each output. Without a budget there is no limit.
     """
     if attempts < 1:
         raise InvalidInput.about("attempts", got=attempts, expected="at least 1")

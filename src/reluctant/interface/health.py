@@ -247,18 +247,18 @@ VERB_LINES = 4  # of the check inside another verb
 
 
 def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[InputsKeywords]) -> Interface:
-    """Look at a target's query interface: noise, rounding, shape, faults.
+    """Measure the interface of a target: kind of answers, noise, rounding, shape, faults.
 
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         rng: seed of all random choices.
-        lines: short lines along which it is asked, at least 2.
+        lines: number of short lines, at least 2.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target
-    that is smooth or has creases very close to each other is asked 2 to 12 more rows a line; one that is flat around
-    all lines at most 120, to tell steps from ramps, and 4·(log₂ d + 2), to tell trees; one that answers whole numbers,
-    alone or beside others, at most 240 more for each and 100, to tell labels from rounded values.
+    Cost: 10 rows a line and, if inputs are unbounded, 7 more a line far out: 102 rows by default. A target that is
+    smooth, or has creases very close to each other, costs 2 to 12 more rows a line. One that is flat around all lines
+    costs at most 120 more, to distinguish steps from ramps, and 4·(log₂ d + 2), to recognise trees. Whole numbers cost
+    at most 240 more for each output and 100, to distinguish labels from rounded values.
     """
     if lines < 2:
         raise InvalidInput.about("lines", got=lines, expected="at least 2")

@@ -405,23 +405,23 @@ def learn(
     seconds: float | None = None,
     **opening: Unpack[InputsKeywords],
 ) -> Result:
-    """Learn a one-hidden-layer network, whatever its neurons, to relative square error `eps` under the Gaussian.
+    """Learn any network of one hidden layer, to relative square error `eps` under the Gaussian.
 
     Arguments:
         oracle: the target, in all of space: an oracle, or anything that `open_oracle` takes.
-        eps: mean square error allowed for standard Gaussian inputs, over the variance of each output.
+        eps: mean square error to reach on standard Gaussian inputs, over the variance of each output.
         rng: seed of all random choices.
-        narrowest: width of a bump, up to distance 1 from the origin, that must not be missed; one at distance 3 must
-            be 55 times as wide. Cost grows like 1/narrowest.
-        seconds: processor time; the best network until then is kept. No limit without it.
+        narrowest: width of the narrowest bump that must not be missed, up to distance 1 from the origin. At distance 3
+            a bump must be 55 times as wide. Cost grows like 1/narrowest.
+        seconds: most processor time. The result has what was found until then. No limit by default.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
     The outcome is `recovered` if the network also passes verification, `learned` if its error is at most eps, and
-    `not-accurate-enough`, with the best network, if it is not. Evidence holds the accuracy with a confidence interval
-    and the remaining risk.
+    otherwise `not-accurate-enough`, with the best network. Evidence has the accuracy with a confidence interval, and
+    the remaining risk.
 
-    Cost: exact extraction and 29 / narrowest rows; where that is not enough, as many again or more and 20 d to 90 d
-    rows a neuron, of answers with four decimals up to 250 d. By lines no more is asked than `most_rows` says.
+    Cost: exact extraction and 29 / narrowest rows. If that is not enough, at least as many again and 20 d to 90 d rows
+    a neuron, up to 250 d for answers with four decimals. `most_rows` limits the rows on lines.
     """
     if not 0 < eps < 1:
         raise InvalidInput.about("eps", got=eps, expected="a number between 0 and 1")

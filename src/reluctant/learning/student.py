@@ -273,31 +273,29 @@ def train_student(
     rng: Rng = 0,
     **opening: Unpack[OpeningKeywords],
 ) -> Result:
-    """Train a ReLU network on the answers of a target.
+    """Train a surrogate, a ReLU network, on the answers of a target.
 
     Arguments:
-        oracle: the target, or anything that `open_oracle` takes; it may answer values, probabilities (also the largest
+        oracle: the target, or anything that `open_oracle` takes. It may answer values, probabilities (also the largest
             few alone) or labels.
-        rows: most rows to ask; a tenth of those answered is held out.
-        hidden: hidden widths; if not given, the best of a few shapes.
-        inputs: rows (n, d) to ask instead of random ones at the scale of use; equal ones are asked once.
-        span: orthonormal rows (k, d) of the directions that the target looks at, where they are known.
-        eps: mean square error allowed, over the variance of the answers; of labels, one in a hundred may differ.
-        steps: of the training, each on 256 answers.
-        seconds: processor time; with less than it takes, fewer steps are made. None for no limit.
-        whole: what whole numbers are, labels or scores, where it is known.
+        rows: most rows to ask. A tenth of the answers is held out.
+        hidden: hidden widths; by default the best of a few shapes.
+        inputs: rows (n, d) to ask in place of random ones. Equal rows are asked once.
+        span: orthonormal rows (k, d): the input directions that matter, if known.
+        eps: mean square error to reach, over the variance of the answers. For labels, one in a hundred may differ.
+        steps: training steps, each on 256 answers.
+        seconds: most processor time. With little time there are fewer steps. No limit by default.
+        whole: whether whole numbers are labels or scores, if known.
         rng: seed of all random choices.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    The outcome is `learned` if the error on held-out answers is at most eps, `not-accurate-enough` if it is not; the
-    network is given either way, and evidence["accuracy"] has the error and the share of equal labels. Where answers are
-    probabilities or labels it gives values before the softmax or sigmoid, which evidence["link"] names (so does the
-    network itself, of probabilities); of labels,
-    evidence["labels"] says what each output means. Of three whole numbers or more evidence["whole"] says whether
-    they are labels or scores, rounded values, as far as answers show it.
+    The outcome is `learned` if the error on held-out answers is at most eps, otherwise `not-accurate-enough`. The
+    result always has the network, and evidence["accuracy"] has its error and the share of equal labels. If the target
+    answers probabilities or labels, the network gives logits: evidence["link"] names their link, evidence["labels"]
+    the meaning of each output, evidence["whole"] whether whole numbers counted as labels or scores.
 
-    Cost: `rows` rows, fewer where the budget ends before, or the target refuses more: what was answered is trained on.
-    At most 240 more of whole numbers, where it is not known what they are.
+    Cost: `rows` rows, fewer if the budget ends or the target refuses more. At most 240 more for whole numbers of
+    unknown kind.
     """
     if rows < FEWEST:
         raise InvalidInput.about("rows", got=rows, expected=f"at least {FEWEST}")

@@ -99,42 +99,41 @@ def open_oracle(
     recording: Recording | None = None,
     **served: Unpack[ServedKeywords],
 ) -> Counting:
-    """Open a target for questions.
+    """Open a target for queries.
 
     Arguments:
         target: a callable (n, d) -> (n,) or (n, m); a path to .onnx or .npz; a torch module; a fitted
             scikit-learn model; a ReLUNetwork; an Oracle; "module:attribute" of one of these; or the address of a
             served model, "http://host:port/v2/models/NAME" (Open Inference Protocol v2).
-        dim: number of inputs; needed for a callable and where a server does not say, checked for the rest.
+        dim: number of inputs. A callable needs it, and a server that does not describe its model.
         shape: shape of one input, for a torch module that does not take flat rows.
         budget: most rows that may reach the target.
-        transcript: folder where every answer is written before it is used; open it again to resume.
+        transcript: folder that gets every answer before it is used. Open it again to resume.
         keep_rows: write the rows into the transcript too.
-        output: index of the output to look at, or several; None for all.
-        link: "softmax", "sigmoid", "log-softmax" or "top-k" turns probabilities back into values, "tanh" answers
-            between -1 and 1; "identity" or "none" takes answers as they are. Without it extract, learn, recover_span
-            and flip_sign read answers that a link made through that link, and say so.
-        percent: the answers are probabilities in percent; they are divided by 100 before anything else.
-        domain: (low, high) inside which the target may be asked.
-        inputs: rows (n, d) of the kind the target is for: every verb works where they are, in units of their columns.
+        output: index of the output to use, or several; None for all.
+        link: the function after the last layer: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh"; "identity" or
+            "none" for plain values. By default extract, learn, recover_span and flip_sign find it.
+        percent: the answers are probabilities in percent; they are divided by 100 first.
+        domain: (low, high), the range of the inputs. No query leaves it.
+        inputs: typical rows (n, d). Queries stay near them, in the units of their columns.
         precision: "float64" evaluates a local ONNX, torch or scikit-learn model in float64.
         kind: what a callable answers: "values", "probabilities" or "labels".
         timeout: seconds to wait for each call.
-        retries: how often a failed call is repeated; if not said 0, for a served model 8 (a minute and a half).
-        batch: most rows in one call or request; a served model learns from refusals if it is not said.
+        retries: repeats of a failed call: 0 by default, 8 for a served model (a minute and a half).
+        batch: most rows in one call or request. For a served model it is found automatically.
         trust_code: allow files that can run code when they are loaded.
-        gradients: a function (n, d) -> (n, m, d), or (n, d) of the output that `output` names; True for a torch module
-            (autograd) or a ReLUNetwork; of a served model the name of its output tensor, or their path in a JSON
-            reply. A row that is asked for its gradients counts once.
-        explanation: what these are: "gradient", or "input-times-gradient", which is divided by the inputs.
+        gradients: a function (n, d) -> (n, m, d), or (n, d) for the output that `output` names; True for a torch module
+            (autograd) or a ReLUNetwork; for a served model the name of its output tensor, or a path in its JSON
+            reply. A row counts once, with its gradients or without.
+        explanation: what `gradients` gives: "gradient", or "input-times-gradient", which is divided by the inputs.
         engine: "dask://host:port", or a Client of dask.distributed: its workers hold the target and share the rows.
         served: for a served model alone: connections, rate, auth_env, auth_header, encoding, datatype, tensor,
             request, reply, watch, ca; see `Serving`.
-        serving, reading, recording: the same settings as values: `Serving` has those of a served model, `Reading` link,
-            percent and output, `Recording` transcript and keep_rows. No setting may be given twice.
+        serving, reading, recording: the same settings as values: `Serving` those of a served model, `Reading` link,
+            percent and output, `Recording` transcript and keep_rows. Give each setting once.
 
-    Cost: one row for a callable, to learn its outputs; with a transcript six when it is made and three when it
-    is opened again, to know the target by. None for the rest.
+    Cost: one row for a callable, to count its outputs. With a transcript six rows the first time and three at each
+    reopening, to recognise the target. Otherwise none.
     """
     is_served = isinstance(target, str) and is_url(target)
     retries = (SERVED_RETRIES if is_served else 0) if retries is None else retries

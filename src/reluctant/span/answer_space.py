@@ -113,12 +113,12 @@ def output_space(
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
         rng: seed of all random choices.
-        quiet: rows in a row that bring no direction and end the search. None takes 16 of one hidden layer in all of
-            space, and as many of others as leave directions that show at 0.5 % of inputs no hiding place: 600.
-        seconds: processor time; what was found until then is kept. No limit without it.
+        quiet: the search ends after so many rows without a new direction. By default 16 for one hidden layer in
+            all of space, otherwise 600, which shows directions that matter at 0.5 % of inputs.
+        seconds: most processor time. The result has what was found until then. No limit by default.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: rank + quiet + 4 rows; more where hidden neurons are rarely on, or probabilities saturate.
+    Cost: rank + quiet + 4 rows; more if hidden neurons are rarely on, or probabilities saturate.
     """
     if quiet is not None and (not isinstance(quiet, int | np.integer) or isinstance(quiet, bool) or quiet < 1):
         raise InvalidInput.about("quiet", got=repr(quiet), expected="a whole number of rows, at least 1, or None")

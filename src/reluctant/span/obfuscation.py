@@ -29,14 +29,13 @@ def obfuscate(span: Span | Subspace, x: ArrayLike, scale: float | None = None, r
     """Add noise that a model with this span cannot see.
 
     Arguments:
-        span: what `recover_span` gave; it must be ok, because a direction that was missed lets noise be seen, and must
-            have been followed as far as the noise goes (`reach`), inside the domain it was asked in. A subspace, also
-            that of a partial span, is trusted.
+        span: a result of `recover_span` that is ok, and that was followed as far as the noise goes (`reach`), inside
+            its domain. A bare subspace is accepted without these checks.
         x: rows (n, d).
-        scale: norm of the noise, times the norm of its row. Without it 10, or less if the span was not followed so far.
+        scale: norm of the noise, times the norm of its row. By default 10, or less if the span was not followed so far.
         rng: seed of the noise.
 
-    Returns rows (n, d); a row of zeros stays as it is. Cost: none.
+    Returns rows (n, d). A row of zeros stays unchanged. Cost: none.
     """
     subspace = _subspace(span)
     rows = check_rows(x, subspace.dim, Domain())

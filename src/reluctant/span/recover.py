@@ -338,25 +338,24 @@ def recover_span(
     seconds: float | None = None,
     **opening: Unpack[OpeningKeywords],
 ) -> Span:
-    """Find every direction of input space that changes the answers of a target.
+    """Find every input direction that changes the answers of a target.
 
     Arguments:
-        oracle: the target, or anything that `open_oracle` takes: from values a ReLU network of any depth, from labels
-            any smooth or ReLU network.
-        labels: use nothing but labels: the largest of several outputs; one output is a label if it is a whole number,
-            else it is compared with the threshold.
+        oracle: the target, or anything that `open_oracle` takes: a ReLU network of any depth from values, any smooth or
+            ReLU network from labels.
+        labels: use labels alone: the largest of several outputs. One output is a label if it is a whole number,
+            otherwise its side of the threshold is.
         rng: seed of all random choices.
-        fine: spend about as many rows again on the last digits; nothing changes for labels, where digits cost little.
-        threshold: for labels of one output; 0.5 if not given.
-        reach: how far the directions left out are followed to see that nothing changes, in typical inputs; 15 if not
-            given, and 3 from labels.
-        inputs: rows (n, d) of the kind that the target is for: half of the queries are drawn around them. Without them
-            random inputs of the domain stand for all, and a direction that matters on real ones alone can be missed.
-        seconds: processor time; the directions found until then are kept. No limit without it.
+        fine: spend about as many rows again on the last digits. Without effect on labels.
+        threshold: for labels of one output; 0.5 by default.
+        reach: how far to check that directions outside change nothing, in typical inputs: 15 by default, 3 from labels.
+        inputs: typical rows (n, d). Half of the queries are drawn around them. Without them all queries are random, and
+            a direction that matters on real inputs alone can be missed.
+        seconds: most processor time. The result has the directions found until then. No limit by default.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: a span of k directions in n dimensions takes about k·n rows from values (2·k·n if fine, 15·k·n in float32),
-    and 60 to 250·k·n from labels; small networks some hundred rows besides, and 5000 from labels. With gradients about
+    Cost: for k directions in n dimensions about k·n rows from values (2·k·n if fine, 15·k·n in float32), and 60 to
+    250·k·n from labels. Small networks cost some hundred rows more, and 5000 more from labels. With gradients about
     k + 50 rows.
     """
     reach = (LABEL_REACH if labels else REACH) if reach is None else reach

@@ -170,22 +170,22 @@ def verify(
     oracle: Target, network: ReLUNetwork, *, rng: Rng = 1, tol: float | None = None, noise: Noise | None = None,
     points: int = 64, per_neuron: int = 2, **opening: Unpack[InputsKeywords],
 ) -> Verification:  # fmt: skip
-    """Compare a target with a network: at four scales, on the network's creases and beside them, and on lines.
+    """Compare a network with a target: at four scales, on its creases and beside them, and along lines.
 
     Arguments:
         oracle: the target: an oracle, or anything that `open_oracle` takes.
-        network: the network that is said to equal it.
-        rng: seed of the points; use another one than the network was made with.
-        tol: largest error accepted, relative to the output's standard deviation; None for half the digits of
+        network: the network to compare.
+        rng: seed of the points. Use another one than for the extraction.
+        tol: largest error to accept, relative to the output's standard deviation. By default half the digits of
             float64, or as many as the noise of the target allows.
-        noise: noise of the target if it is known, from a health check.
+        noise: noise of the target, if a health check has measured it.
         points: random points at each of the scales 0.1, 1, 3 and 10.
         per_neuron: points beside each neuron's crease, besides the one on it.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines, where neurons are rarely on and at
-    extremes, and about 60 to measure the noise if neither tol nor noise is given; 120 more to find where probabilities
-    behind a link do not saturate, if no domain is given, and 228 where typical inputs lie outside.
+    Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines, where neurons are rarely on and at extremes. About
+    60 more to measure the noise if neither tol nor noise is given. Behind a link without a domain 120 more, to find
+    where probabilities do not saturate, and 228 if typical inputs lie outside.
     """
     counts, accepted = PointCounts(points=points, per_neuron=per_neuron), AcceptedError(tol, noise)
     comparison = partial(examine, counts=counts, accepted=accepted)
