@@ -97,6 +97,13 @@ def test_what_is_wrong_in_the_file_is_bad_input(text, words, command, npz, folde
     assert [word for word in words if word not in ended.err] == []
 
 
+def test_a_missing_target_is_no_fault_of_the_file(command, folder):
+    write(folder, "seed = 1\n[health]\nverbose = true\n")
+    ended = command("health")
+    assert ended.status == 2
+    assert "reluctant.toml" not in ended.err
+
+
 def test_help_needs_no_file(command, folder):
     write(folder, "budget = [")
     assert command("audit", "--help").status == 0

@@ -84,7 +84,7 @@ def test_a_link_found_by_itself_is_said_and_written(module, command, folder):
     target, copy = f"{module(SOURCE)}:sigmoid", folder / "copy.onnx"
     ended = command("extract", target, "--dim", 5, "-o", copy)
     assert ended.status == 0
-    assert "values were read through a sigmoid that nobody gave" in ended.out
+    assert "values were read through a sigmoid, found automatically" in ended.out
     assert command("verify", target, copy, "--dim", 5).status == 0
 
 
@@ -124,7 +124,7 @@ def test_a_range_that_a_server_answered_is_in_the_command(command, short_pauses)
 def test_quiet_says_nothing_of_it(module, command):
     ended = command("learn", f"{module(SOURCE)}:sigmoid", "--dim", 5, "-q")
     assert ended.err == ""
-    assert "read through a sigmoid that nobody gave" in ended.out
+    assert "read through a sigmoid, found automatically" in ended.out
 
 
 def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):

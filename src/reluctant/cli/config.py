@@ -157,7 +157,8 @@ class ConfiguredCommand(typer.core.TyperCommand):
             rest = super().parse_args(ctx, [*words, *args])
         except typer.BadParameter as error:
             name = getattr(error.param, "name", None)
-            if name is None or given.get(name) is not None or not words:
+            flag = self.choices().flags.get(name or "")
+            if name is None or given.get(name) is not None or flag not in {word.split("=")[0] for word in words}:
                 raise
             key = name.replace("_", "-")
             raise InvalidInput.about(

@@ -380,7 +380,7 @@ FINDINGS: Mapping[str, Entry] = {
 
 RUNS: Mapping[str, Entry] = {
     "link-found": Entry(
-        "The answers look like {behind_link}{in_percent}: values were read through a {link} that nobody gave.",
+        "The answers look like {behind_link}{in_percent}: values were read through a {link}, found automatically.",
         example={"link": "softmax", "percent": False},
     ),
     "units-found": Entry(
