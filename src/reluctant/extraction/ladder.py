@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.extraction.any_depth import AnyDepth, DeepInBounds, DeepInBox, LayerLimits
+from reluctant.extraction.any_depth import AnyDepth, Completion, DeepInBounds, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.candidate_check import CheckedNetwork
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
@@ -159,8 +159,10 @@ def _needs(*needs: Need) -> frozenset[Need]:
     return frozenset(needs)
 
 
-FEW_FOLLOWED = 500  # creases: networks that are found need about as many as they have neurons
+FEW_FOLLOWED, FEW_FOLLOWED_EACH = 500, 10  # creases, in all and for each neuron: networks that are found need fewer
 HIDDEN_SHARE = 0.7  # of a neuron's crossings of lines, where units that are off hide the others
+_SHORT = LayerLimits(followed=FEW_FOLLOWED, followed_each=FEW_FOLLOWED_EACH)
+_IN_PART = replace(_SHORT, seen_share=HIDDEN_SHARE, in_part=True)
 _ONE_LAYER, _ROUNDED = _always(DepthTwo()), _needs(Need.ROUNDED)
 _BY_GRADIENTS = _needs(Need.GRADIENTS, Need.SPACE, Need.DIGITS, Need.MORE_INPUTS)
 _FEW, _FEW_INSIDE = _needs(Need.FEW_DIGITS, Need.SPACE), _needs(Need.FEW_DIGITS, Need.BOUNDS)
@@ -206,17 +208,17 @@ LADDER = (
         when=lambda now: now.layers().may_be_one_layer,
     ),
     Rung(
-        lambda now: AnyDepth(first=now.first, search=LayerLimits(followed=FEW_FOLLOWED)),
+        lambda now: AnyDepth(first=now.first, search=_SHORT),
         _DIGITS,
         when=lambda now: now.first is not None,
     ),
     Rung(  # a line may show no bent crease
-        _always(AnyDepth(search=LayerLimits(followed=FEW_FOLLOWED))),
+        lambda now: AnyDepth(search=_SHORT, through=np.array(now.against) if now.against else None),
         _DIGITS,
         when=lambda now: not now.layers().hopeless,
     ),
     Rung(
-        _always(AnyDepth(search=LayerLimits(seen_share=HIDDEN_SHARE, in_part=True))),
+        _always(AnyDepth(search=_IN_PART, completion=Completion(rounds=6, fruitless=2))),
         _DIGITS,
         when=lambda now: not now.layers().hopeless,
         times=AGAIN,

@@ -110,6 +110,7 @@ class KinkStore:
         self.lines = 0
         self.unresolved = 0
         self.followed = 0  # creases, in all layers
+        self.found = 0  # neurons, in all layers, when they were most
         nothing = np.empty(0)
         rows = np.empty((0, dim))
         self.kinks = Kinks(nothing.astype(np.intp), nothing, rows, rows, np.empty((0, 0)), nothing, nothing)

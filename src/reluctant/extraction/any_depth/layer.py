@@ -136,6 +136,7 @@ class LayerLimits:
         quiet_lines_first: the same for the first layer, whose creases every line meets.
         new_lines: random lines for one layer, at most.
         followed: creases that are followed in all layers together. Networks that can be recovered need a few hundred.
+        followed_each: the same for each neuron found, and for five more. Those need three to eight.
         fruitless: kinks in a row without a neuron; those left belong to deeper layers, or cannot be followed.
         repairs: how often a layer that fails is looked for again, after a look at the layers below.
         repair_lines: random lines for that look.
@@ -155,6 +156,7 @@ class LayerLimits:
     quiet_lines_first: int = 2
     new_lines: int = 10
     followed: int = 1500
+    followed_each: int = 50
     fruitless: int = 200
     repairs: int = 2
     repair_lines: int = 4
@@ -347,6 +349,17 @@ class LayerSearch:
         few = 0.25
         return bool(self.unexplained().sum() <= few * self.store.unexplained(self.known).sum())
 
+    @property
+    def is_guess(self) -> bool:
+        """True if so many coefficients of most neurons are open that hardly anything is known of them."""
+        many, little, known = 4, 0.1, 0.25  # coefficients, share of the pieces of lines, and share of the neurons
+        features = self.known.features(self.store.middles)
+        sure = [
+            neuron.incoming.open.shape[1] <= many or neuron.incoming.determined(features).mean() >= little
+            for neuron in self.neurons
+        ]
+        return bool(sure) and sum(sure) < known * len(sure)
+
     def is_well_seen(self) -> bool:
         """True if neurons that are known explain most kinks, many each: then all that switches below is known."""
         each = 8  # kinks
@@ -514,11 +527,14 @@ class LayerSearch:
 
     def count_one(self) -> None:
         """One crease more is followed; too many of them are a sign that layers are too many, or too wide."""
+        besides = 5  # neurons
         self.store.followed += 1
-        if self.store.followed > self.limits.followed:
+        self.store.found = max(self.store.found, self.known.hinge_count + len(self.neurons))
+        most = min(self.limits.followed, self.limits.followed_each * (self.store.found + besides))
+        if self.store.followed > most:
             stage = f"layer {len(self.known.layers) + 1}"
             reason = "creases that no layer could be named for, after this many"
-            raise StageFailed(stage, reason, number=self.store.followed, limit=self.limits.followed)
+            raise StageFailed(stage, reason, number=self.store.followed, limit=most)
 
     def is_part(self, start: Crease) -> bool:
         """True if this is the crease of an open neuron, where more of it can be seen; then it has become part of it."""
@@ -783,6 +799,8 @@ class Ladder:
         try:
             while len(self.searches) < self.limits.layers:
                 search = self.next_layer()
+                if search.is_guess:
+                    raise NoFurtherLayer(f"layer {len(self.searches) + 1}", "open coefficients", number=0, limit=1)
                 self.push(search)
                 best = self.best_stop(best, search, wrong_share)
                 if best.is_end:

@@ -55,6 +55,7 @@ class AnyDepth(Method):
         completion: when the layers are complete.
         fit_rounds: how often all parameters are fitted, each time to the rows besides that the last fit missed.
         first: hyperplanes of the first layer, where they are known: the search begins above them.
+        through: inputs (n, d) that the network has to explain besides, such as spoke against an earlier one.
         lines_end: how far lines go, in typical inputs; None for as far as there are creases.
     """
 
@@ -67,6 +68,7 @@ class AnyDepth(Method):
     fit_rounds: int = 4
     lines_end: float | None = None
     first: OrientedHyperplanes | None = None
+    through: FloatArray | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("many_inputs", "fit_rounds"))
@@ -84,6 +86,8 @@ class AnyDepth(Method):
         store = KinkStore(ask, space.dim, space.noise(noise), rng, self.lines_end, domain)
         with oracle.stage("lines"):
             store.scan_random(self.first_lines)
+            if self.through is not None:
+                ask(space.coordinates(self.through))
         if not len(store.kinks):
             return Candidate(affine_map(oracle))
         asker = Asker(ask, store.noise, rng, store.scale, store.spacing(), domain)

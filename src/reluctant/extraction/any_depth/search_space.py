@@ -62,6 +62,10 @@ class SearchSpace:
         """Inputs (n, d) at coordinates (n, k)."""
         return self.frame.points(self.unit * y)
 
+    def coordinates(self, rows: FloatArray) -> FloatArray:
+        """Coordinates (n, k) of inputs (n, d), or of those nearest to them in this space."""
+        return np.asarray((rows - self.frame.origin) @ self.frame.basis.T / self.unit)
+
     def noise(self, noise: DistanceNoise) -> DistanceNoise:
         """Noise of an answer by the size of its coordinates."""
         origin = float(noise.at(np.array([np.linalg.norm(self.frame.origin)]))[0])
