@@ -121,6 +121,29 @@ def test_a_search_without_end_is_given_up_with_the_first_layer() -> None:
     assert 0.0 <= top.right < 1.0
 
 
+def test_creases_that_are_followed_grow_with_the_neurons_that_they_are_of() -> None:
+    true = planted((5, 8, 8, 8, 1), 3, bias=0.1)
+    result = rl.extract(rl.open_oracle(true), AnyDepth(search=LayerLimits(followed_each=1)), rng=0, attempts=1)
+    end = result.evidence["attempts"].entries[0]
+    assert result.outcome is rl.Outcome.PARTIAL
+    assert end.number > end.limit
+    assert 8 + 5 <= end.limit <= sum(true.widths[1:-1]) + 5
+
+
+def test_inputs_that_spoke_against_a_network_are_among_those_it_has_to_explain() -> None:
+    true, asked = planted((6, 5, 4, 1), 2, bias=0.1), list[np.ndarray]()
+
+    def target(rows: np.ndarray) -> np.ndarray:
+        asked.append(rows)
+        return true(rows)
+
+    through = np.random.default_rng(8).standard_normal((3, 6))
+    result = rl.extract(rl.open_oracle(target, dim=6), AnyDepth(through=through), rng=0)
+    assert result.ok
+    distances = np.linalg.norm(np.concatenate(asked)[:, None] - through, axis=2)
+    assert (distances.min(axis=0) < 1e-12).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("widths", [(5, 8, 10, 1), (10, 15, 15, 1), (20, 15, 10, 5, 1), (784, 16, 16, 16, 1)])
 def test_most_networks_are_recovered_and_none_is_wrong(widths: tuple[int, ...]) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from layers_known import crease_points, crease_through, known_part, search_tools
+from layers_known import crease_of, crease_points, crease_through, known_part, search_tools, switching
 
 import reluctant as rl
 from reluctant.extraction.any_depth.crease_equations import solve_crease
 from reluctant.extraction.any_depth.features import Layer
+from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, Neuron
 from reluctant.extraction.any_depth.presence import ends_at
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
@@ -58,6 +59,21 @@ def test_parts_of_the_third_layer_are_no_neurons_of_a_narrow_second_one() -> Non
     assert found.ok
     assert found.network.widths[2] <= 2
     assert found.queries < 40_000
+
+
+def test_a_layer_of_neurons_that_hardly_anything_is_known_of_is_none() -> None:
+    """A crease seen at one place, in three dimensions, says little of twelve coefficients."""
+    true = planted((3, 12, 5, 1), 1, bias=0.1)
+    _, asker, store = search_tools(true, 1)
+    search, known = LayerSearch(asker, store, known_part(true, 1), LayerLimits()), known_part(true, 1)
+    assert not search.is_guess
+    for neuron in switching(true, 1):
+        crease = crease_through(true, 1, neuron, crease_points(true, 1, neuron, 3)[:1])
+        search.neurons.append(Neuron(crease, solve_crease(known, crease)))
+    assert search.is_guess
+    whole = crease_of(true, 1, switching(true, 1)[0], 200)
+    search.neurons = [Neuron(whole, solve_crease(known, whole)), *search.neurons[:2]]
+    assert not search.is_guess
 
 
 def test_layers_keep_their_digits_where_answers_have_few() -> None:
