@@ -139,3 +139,12 @@ def test_gradients_for_first_weights_suffice_where_the_second_layer_is_narrow() 
     )
     _, combinations, _ = spanning_points(mostly_on, np.random.default_rng(0))
     assert np.linalg.matrix_rank(combinations.reshape(-1, 7), 1e-6) == 7
+
+
+def test_gradients_for_first_weights_suffice_where_a_hyperplane_is_far_out() -> None:
+    network = planted((9, 6, 6, 1), 4)
+    far = network.biases[0] - 10.0 * np.linalg.norm(network.weights[0], axis=1) * (np.arange(6) == 2)
+    _, combinations, _ = spanning_points(
+        ReLUNetwork(network.weights, [far, *network.biases[1:]]), np.random.default_rng(0)
+    )
+    assert np.linalg.matrix_rank(combinations.reshape(-1, 6), 1e-6) == 6

@@ -377,7 +377,8 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
     roomy_pool = 2000  # random points, to choose some far from every crease
     roomy_share = 0.2  # share of them that stays in the choice
     of_each = 8  # roomiest points at which a neuron is on, besides
-    hardly_seen = 1e-4  # of the combination of neurons that shows best: points with less room may show this one
+    hardly_seen = 1e-4  # of the combination of neurons that shows best: others may show this one
+    farthest = 30.0  # of those, in units of the scale of use
     points = rng.standard_normal((roomy_pool, network.dim))
     room = _room_of_coordinates(network, points)
     order = np.argsort(-room)
@@ -387,10 +388,12 @@ def spanning_points(network: ReLUNetwork, rng: np.random.Generator) -> tuple[Flo
     first = (on & (np.cumsum(on, axis=0) <= of_each)).any(axis=1)
     first[: int(roomy_share * roomy_pool)] = True
     chosen, least = _telling(combinations[first])
-    if least < hardly_seen:  # narrow layers above show them where their units are on and off in other ways
-        first[:] = True
-        chosen, _ = _telling(combinations)
     chosen = np.flatnonzero(first)[chosen]
+    if least < hardly_seen:  # they show where units above are on and off in other ways, or farther out
+        scales = np.exp(rng.uniform(0, np.log(farthest), (roomy_pool, 1)))
+        points = np.concatenate([points, scales * rng.standard_normal((roomy_pool, network.dim))])
+        room, combinations = _room_of_coordinates(network, points), _by_first_layer(network, points)
+        chosen, _ = _telling(combinations)
     return points[chosen], combinations[chosen], room[chosen]
 
 
