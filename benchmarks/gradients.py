@@ -270,16 +270,43 @@ def outputs() -> None:
 
 
 def unseen() -> None:
-    """Networks with a unit of the last hidden layer that is off at all of the first so many random inputs, far out."""
+    """Networks with a unit of the last hidden layer that is off at so many inputs, by how these are chosen."""
     widths, networks, counts = (64, 32, 16, 100), 300, (36, 100, 200, 400, 616)
-    missed = np.zeros(len(counts), dtype=int)
-    for seed in range(FIRST_SEED, FIRST_SEED + networks):
-        inputs = 1e3 * np.random.default_rng([seed, 1]).standard_normal((counts[-1], widths[0]))
-        on = planted(widths, seed).patterns(inputs)[len(widths) - 3]
-        missed += [not on[:count].any(axis=0).all() for count in counts]
-    name = "-".join(map(str, widths))
-    for count, networks_missed in zip(counts, missed, strict=True):
-        print(f"{name}: a unit is off at all of {count} random inputs in {networks_missed} of {networks} networks")
+    choices: dict[str, Callable[[ReLUNetwork, np.random.Generator], FloatArray]] = {
+        "far out": lambda _, rng: _random(rng, counts[-1], FAR_OUT),
+        "and their opposites": lambda _, rng: np.stack([x := _random(rng, counts[-1] // 2, FAR_OUT), -x], 1),
+        "at six scales": lambda _, rng: _random(rng, counts[-1], 32, 4, 2, 1, 0.5, 0.25),
+        "towards small answers": lambda network, rng: _downhill(network, rng, counts[-1]),
+    }
+    for name, choose in choices.items():
+        missed = np.zeros(len(counts), dtype=int)
+        for seed in range(FIRST_SEED, FIRST_SEED + networks):
+            network = planted(widths, seed)
+            inputs = choose(network, np.random.default_rng([seed, 1])).reshape(counts[-1], -1)
+            on = network.patterns(inputs)[len(widths) - 3]
+            missed += [not on[:count].any(axis=0).all() for count in counts]
+        off = ", ".join(f"{n} at {count}" for count, n in zip(counts, missed, strict=True))
+        print(f"inputs {name}: a unit is off at all of them in {off} (of {networks} networks)", flush=True)
+
+
+FAR_OUT = 1e3
+
+
+def _random(rng: np.random.Generator, count: int, *scales: float) -> FloatArray:
+    return np.resize(scales, count)[:, None] * rng.standard_normal((count, 64))
+
+
+def _downhill(network: ReLUNetwork, rng: np.random.Generator, count: int) -> FloatArray:
+    """Inputs of searches for small answers, where few units of the first layer are on: 64 each, 8 at a time."""
+    best, smallest, offset = np.zeros(64), np.inf, network(np.zeros((1, 64)))
+    asked = [_random(rng, 8, FAR_OUT)]
+    for step in range(1, count // 8):
+        sizes = np.linalg.norm(network(asked[-1]) - offset, axis=1)
+        if step % 8 == 1 or sizes.min() < smallest:
+            best, smallest = asked[-1][sizes.argmin()], float(sizes.min())
+        rows = _random(rng, 8, FAR_OUT)
+        asked.append(best + rows / 2 if step % 8 else rows)
+    return np.concatenate(asked)
 
 
 def _output_space(widths: tuple[int, ...], kind: str, seed: int) -> tuple[bool, int, float]:

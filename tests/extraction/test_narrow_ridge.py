@@ -33,7 +33,7 @@ def test_two_hidden_layers_are_not_explained_by_one() -> None:
     assert found.evidence["attempts"].entries[0].stage == "lines"
 
 
-@pytest.mark.parametrize("seed", sweep([3, 5, 9, 11], fast=[5]))
+@pytest.mark.parametrize("seed", sweep([3, 5, 9, 11, 50_000, 50_003, 50_104, 50_111], fast=[5, 50_000, 50_104]))
 def test_a_network_without_the_ridge_is_not_ok(seed: int) -> None:
     true = narrow_ridge(seed)
     found = rl.extract(true, rng=seed)
@@ -43,10 +43,8 @@ def test_a_network_without_the_ridge_is_not_ok(seed: int) -> None:
 
 def test_rows_beside_the_line_meet_a_ridge_that_its_creases_do_not_show() -> None:
     true = narrow_ridge(308)
-    rows = np.random.default_rng(99).standard_normal((20_000, DIM))
     in_the_middle = rl.extract(true, rl.DepthTwo(spread=0.0), rng=308, attempts=1)
-    assert in_the_middle.ok  # of random points none met it
-    assert np.abs(in_the_middle.network(rows) - true(rows)).max() > 0.1 * true(rows).std()
+    assert in_the_middle.outcome is rl.Outcome.UNVERIFIED  # random points alone met it
     spread = rl.extract(true, rl.DepthTwo(), rng=308, attempts=1)
     assert spread.evidence["attempts"].entries[0].stage == "scaffold"
     assert spread.queries < in_the_middle.queries

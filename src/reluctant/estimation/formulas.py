@@ -175,8 +175,8 @@ class CostFormula:
     crowds: bool = False
 
 
-def _verify_rows(h: int, spent: float, on_creases: int) -> float:
-    counts, far = shallow_counts(int(spent)), FAR_POINTS if h <= FEW_NEURONS else 0
+def _verify_rows(h: int, spent: float, on_creases: int, all_parameters: int | None = None) -> float:
+    counts, far = shallow_counts(int(spent), all_parameters), FAR_POINTS if h <= FEW_NEURONS else 0
     return float(counts.random + counts.on_lines + on_creases + far)
 
 
@@ -208,7 +208,8 @@ def _fixed_two(widths: Widths, answers: Answers) -> Rows:
     on_creases = h if m == 1 or _is_small(d, h, m) else 0  # with several outputs those are kept from before
     spent = sum(stages.values()) + ROWS_A_CREASE * h
     on_rays = 0 if answers.steady_noise else points_on_rays(int(spent))  # few digits are compared on lines instead
-    return {**stages, "verify": _verify_rows(h, spent, on_creases) + on_rays}
+    exact = None if answers.steady_noise else parameters(widths)
+    return {**stages, "verify": _verify_rows(h, spent, on_creases, exact) + on_rays}
 
 
 def _fixed_deep(widths: Widths) -> Rows:

@@ -35,6 +35,7 @@ POINTS_FOR_DEEP = 160  # deeper neurons are active in parts of space that few po
 TWO_HIDDEN, COVERING_ROWS = 3, 64  # layers of weights; rows a layer above, where units that it may lack would be on
 ALONE_SHARE = 0.02  # of the rows spent, at most: points where one unit of the first layer is on alone
 MOST_AT_USE = 300  # points at the scale of use, of one hidden layer
+FEW_PARAMETERS, MOST_OF_FEW = 900, 900  # a network with so few is worth as many: 0.33 % of inputs hide nothing
 RARE_NEURONS = 3  # that may be missing
 FEW_ROWS = 5000  # below, verification takes more than its share
 FEW_DIGITS_TOLERANCE = 0.1  # of the output's deviation: held-out answers have already been compared with the noise
@@ -208,7 +209,9 @@ def check_candidate(
         )
         return CheckedNetwork(network, candidate, by_gradients)
     # Rows asked, not sent: a retry must not change the rows.
-    counts = shallow_counts(worth) if network.depth <= 2 else deep_counts(network.depth, worth)
+    exact = oracle.explained is None and candidate.precision is None and not candidate.compared_lines
+    parameters = network.parameters if exact else None  # few digits cost more rows, many of them random ones
+    counts = shallow_counts(worth, parameters) if network.depth <= 2 else deep_counts(network.depth, worth)
     if network.depth == 2:
         far = FAR_POINTS if network.widths[1] <= FEW_NEURONS else 0
         counts = replace(counts, far=far, on_rays=0 if candidate.compared_lines else points_on_rays(spent.asked))
@@ -219,13 +222,16 @@ def check_candidate(
     return CheckedNetwork(network, candidate, verification, precision)
 
 
-def shallow_counts(spent: int) -> PointCounts:
+def shallow_counts(spent: int, parameters: int | None = None) -> PointCounts:
     """Points that verify a network of at most one hidden layer, after so many rows; on rays and far out are more.
 
-    At the scale of use a narrow bump shows at a share of the points, and nowhere else.
+    At the scale of use a narrow bump shows at a share of the points, and nowhere else. A network of few parameters is
+    asked more of them there, up to twice what its search took.
     """
     if spent < FEW_ROWS:  # a small network can afford more than its share, a tiny one no more than its search took
-        return PointCounts(points=36, per_neuron=0, at_use=min(max(36, spent), MOST_AT_USE))
+        few = parameters is not None and parameters <= FEW_PARAMETERS and spent > MOST_AT_USE
+        at_use = min(2 * spent, MOST_OF_FEW) if few else min(max(36, spent), MOST_AT_USE)
+        return PointCounts(points=36, per_neuron=0, at_use=at_use)
     return PointCounts(
         points=int(np.clip(5e-4 * spent, 20, 64)),
         per_neuron=0,
