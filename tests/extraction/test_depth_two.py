@@ -153,4 +153,4 @@ def test_a_target_that_is_flat_far_out_is_not_searched_without_end():
     stairs = WORST_CASE["stairs"](1002)
     result = rl.extract(rl.open_oracle(stairs, budget=20_000), rng=2)
     assert result.ok
-    assert result.queries < 1000
+    assert result.queries - result.rows["verify"].asked < 500

@@ -34,7 +34,7 @@ def test_digits_that_are_lost_next_to_1_are_no_creases(seed: int, times: float) 
     true = steep(seed, times)
     found = extracted(true, seed)
     assert found.outcome is Outcome.RECOVERED
-    assert found.queries < FEW_ROWS
+    assert found.queries - found.rows["verify"].asked < FEW_ROWS
     rows = np.random.default_rng(9).standard_normal((2000, 5))
     assert np.abs(found.network(rows) - true(rows)).max() < 1e-5 * true(rows).std()
 
