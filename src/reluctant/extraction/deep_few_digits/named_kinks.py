@@ -24,6 +24,7 @@ from reluctant.numerics import FloatArray
 
 NAME_ERROR, NAME_ERRORS = 3e-3, 3.0  # of a kink that may name a neuron; and by how many two of one neuron may differ
 LINES, ROUNDS = 6, 6  # that are read before kinks are measured; and how often
+RARE_LINES = 18  # for neurons that are rarely on or rarely off; they need no gradients
 AIMED, AIMED_SAMPLES = 3, 41  # lines for a neuron in a round
 AIMED_REACH, AIMED_AWAY = 0.6, 0.3  # of an input: how far they go, and pass a kink of a neuron with few
 JUST_ON = 0.2  # of a usual value of the first layer, where a line is aimed at a unit
@@ -114,6 +115,7 @@ class _WideLayers:
         """Lines, sides, weights, and more lines where a weight is open."""
         with self.asked.view.oracle.stage("second layer"):
             farthest = self._turn()
+            self._read_lines(RARE_LINES)
             h = self.width
             for turn in range(ROUNDS):
                 settled = [(group, self._settled(group)) for group in self._groups()]
@@ -130,16 +132,25 @@ class _WideLayers:
         known = [s for _, s in settled if s is not None and s.chi < CONSISTENT and s.open(h).mean() < MOST_OPEN]
         if not known:
             raise StageFailed("second layer", "no neuron with kinks enough", number=0, limit=1)
-        return FirstLayer(self.frame, self.w, self.b, farthest, 0.0), [solution.row(h) for solution in known]
+        return FirstLayer(self.frame, self.w, self.b, farthest, 0.0), [s.row(h) for s in self._apart(known)]
+
+    def _apart(self, solutions: list[_Solution]) -> list[_Solution]:
+        """One of those that agree on the weights they share: kinks with a poor name may repeat a neuron."""
+        same, h = 0.1, self.width
+        kept: list[_Solution] = []
+        for solution in sorted(solutions, key=lambda solution: int(solution.open(h).sum())):
+            told, v = ~solution.open(h), solution.x[:h]
+            units = [other.x[:h][told] / np.linalg.norm(other.x[:h][told]) for other in kept]
+            cosines = [abs(unit @ v[told]) / np.linalg.norm(v[told]) for unit in units]
+            if not any(cosine > 1 - same**2 / 2 for cosine in cosines):
+                kept.append(solution)
+        return kept
 
     def _turn(self) -> float:
         """Turn rows of the first layer to the sides where they are on; how far from 0 or 1 the worst of them was."""
-        farthest, view = np.inf, self.asked.view
+        farthest = np.inf
         for _ in range(ROUNDS):
-            for _ in range(LINES):
-                origin, direction = view.random_line(self.frame, self.asked.rng)
-                places = view.line_places(self.frame.points(origin), direction @ self.frame.basis, LINE_SAMPLES)
-                self._read_line(origin, direction, places)
+            self._read_lines(LINES)
             sides = self._sides([group for group in self._groups() if len(group) >= FEWEST_KINKS])
             farthest = float(np.minimum(np.abs(sides), np.abs(1 - sides)).max())
             if farthest < FARTHEST_SIDE:
@@ -147,6 +158,14 @@ class _WideLayers:
                 self.w, self.b = self.w * signs[:, None], self.b * signs
                 return farthest
         raise StageFailed("sides", "neither side of a first-layer neuron", number=farthest, limit=FARTHEST_SIDE)
+
+    def _read_lines(self, count: int) -> None:
+        """Random lines, as far out as creases may be."""
+        view = self.asked.view
+        for _ in range(count):
+            origin, direction = view.random_line(self.frame, self.asked.rng)
+            places = view.line_places(self.frame.points(origin), direction @ self.frame.basis, LINE_SAMPLES)
+            self._read_line(origin, direction, places)
 
     def _aimed_lines(self, group: list[_NamedKink], solution: _Solution | None) -> list[tuple[FloatArray, FloatArray]]:
         """Origins and directions (k,) across the crease of a neuron, where a unit with an open weight is just on."""
@@ -217,7 +236,7 @@ class _WideLayers:
             near = [
                 group
                 for group in groups
-                if np.linalg.norm(group[0].output - kink.output) < NAME_ERRORS * (group[0].error + kink.error) + 1e-5
+                if np.linalg.norm(group[0].output - kink.output) < NAME_ERRORS * (group[0].error + kink.error) + 1e-4
             ]
             if not near:
                 groups.append([kink])
