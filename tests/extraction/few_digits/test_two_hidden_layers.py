@@ -324,9 +324,9 @@ def test_a_first_layer_wider_than_the_input_is_recovered_from_several_outputs() 
     assert result.queries < 200 * true.parameters
 
 
-def test_outputs_name_the_kinks_of_a_second_layer() -> None:
+def test_outputs_name_the_kinks_of_every_neuron_of_a_second_layer() -> None:
     target, true = in_float32(planted((10, 16, 6, 3), 1, bias=0.5))
-    asked = Asked(look_from(rl.open_oracle(target, dim=10), 1.0, rng := np.random.default_rng(0)), rng)
+    asked = Asked(look_from(rl.open_oracle(target, dim=10), 1.0, rng := np.random.default_rng(1)), rng)
     small = SmallFrame(asked)
     layer, rows = find_wide_layers(asked, small, small.find())
     normals = true.weights[0] @ layer.frame.basis.T
@@ -337,6 +337,6 @@ def test_outputs_name_the_kinks_of_a_second_layer() -> None:
     assert (cosines[np.arange(16), which] > 0.99).all()  # on the side where it is on
     weights = (true.weights[1] * sizes)[:, which]
     weights /= np.linalg.norm(weights, axis=1)[:, None]
-    assert len(rows) >= 5
+    assert len(rows) == 6  # one of them is rarely on: few lines meet it
     near = [min(np.linalg.norm(sign * row.v - v) for v in weights for sign in (1, -1)) for row in rows]
-    assert np.median(near) < 1e-2
+    assert max(near) < 0.05
