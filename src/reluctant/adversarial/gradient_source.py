@@ -33,7 +33,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting
 from reluctant.oracles.base import Ask
-from reluctant.oracles.links import link_of, raw_answers
+from reluctant.oracles.links import raw_answers
 from reluctant.span.cheap_gradients import INSIDE, SpanGradients
 from reluctant.span.subspace import Subspace
 
@@ -379,10 +379,10 @@ class QueriedTarget:
         with oracle.stage("probe"), raw_answers(oracle) as raw:
             found = probe_input(
                 oracle.query, x, domain, rng, ask_far=lambda rows: _query_with_gaps(oracle, rows),
-                hidden_noise=lambda: 0.0 if not raw else _digits_behind(oracle, raw).noise,
+                hidden_noise=lambda: 0.0 if not raw else RawDigits.behind(oracle, raw).noise,
                 longest=_longest_step(domain, basis) if far else 0.0,
             )  # fmt: skip
-        return cls(oracle, domain, found, _digits_behind(oracle, raw) if raw else None, found.sd, basis, rng)
+        return cls(oracle, domain, found, RawDigits.behind(oracle, raw) if raw else None, found.sd, basis, rng)
 
     @property
     def values(self) -> FloatArray:
@@ -461,7 +461,3 @@ def _longest_step(domain: Domain, basis: FloatArray | None) -> float:
     return (
         np.inf if basis is None else float(np.min(np.subtract(domain.high, domain.low)) / (2 * MOVED_INSIDE * INSIDE))
     )
-
-
-def _digits_behind(oracle: Counting, raw: list[FloatArray]) -> RawDigits:
-    return RawDigits.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference)

@@ -21,7 +21,7 @@ from reluctant.interface.noise import RawDigits
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles import Counting
-from reluctant.oracles.links import link_of, raw_answers
+from reluctant.oracles.links import raw_answers
 from reluctant.verification.agreement import AskedRows
 from reluctant.verification.points import SCALES, PointGroup, random_group
 
@@ -193,11 +193,7 @@ def _lost(values: FloatArray, oracle: Counting, raw: Sequence[FloatArray]) -> Fl
     """Noise (n, m) of values for the digits that probabilities have lost."""
     if not raw:
         return np.zeros_like(values)
-    return _digits(oracle, raw).lost(values, oracle)
-
-
-def _digits(oracle: Counting, raw: Sequence[FloatArray]) -> RawDigits:
-    return RawDigits.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference)
+    return RawDigits.behind(oracle, raw).lost(values, oracle)
 
 
 def _middle(domain: Domain, dim: int) -> FloatArray:
@@ -232,5 +228,5 @@ def _few_digits(oracle: Counting, raw: Sequence[FloatArray]) -> bool:
     """True if probabilities behind a link have fewer digits than float64."""
     if not raw:
         return False
-    behind = _digits(oracle, raw)
+    behind = RawDigits.behind(oracle, raw)
     return behind.decimals is not None or behind.number_format != "float64"

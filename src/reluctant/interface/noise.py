@@ -443,6 +443,11 @@ class RawDigits:
         return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, every=every)
 
     @classmethod
+    def behind(cls, oracle: Oracle, raw: Sequence[FloatArray]) -> Self:
+        """The answers that the link of this oracle read; some were noted."""
+        return cls.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference)
+
+    @classmethod
     def of(cls, p: FloatArray, link: str | None, *, ratios: bool, every: Sequence[FloatArray] = ()) -> Self:
         """Answers that this link reads: probabilities of classes by their ratios, or each by itself."""
         low, high = answer_ends(link)

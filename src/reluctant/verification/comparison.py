@@ -124,7 +124,7 @@ def compare_answers(
     predicted = evaluate(network, rows, oracle.arrays)
     index = np.repeat(np.arange(len(groups)), [len(group.rows) for group in groups])
     unit = _units(answers, index)
-    behind = RawDigits.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
+    behind = RawDigits.behind(oracle, raw) if len(raw) else None
     errors, lost = np.abs(answers - predicted) / unit, _lost_behind(answers, oracle, behind)
     return ComparedAnswers(network, rows, answers, unit, errors, index, [group.name for group in groups], lost)
 
@@ -262,7 +262,7 @@ def _value_tolerances(
     """
     largest_power = 700.0  # e to that is a number in float64, and nothing is read there
     normal_share = 0.9  # of the logarithm of the smallest normal number
-    behind = RawDigits.of(raw, link_of(oracle), ratios=oracle.facts.reference) if len(raw) else None
+    behind = RawDigits.behind(oracle, [raw]) if len(raw) else None
     finite = np.isfinite(values)
     size = _log_odds_size(np.where(finite, values, np.inf), ratios=oracle.facts.reference)
     if behind is None or behind.decimals is not None or (tol > EXACT_TOLERANCE and behind.number_format == "float64"):
