@@ -157,6 +157,12 @@ class Ended(ABC):
         return None if link is None else Diagnosis("link-found", {"link": link, "percent": "percent" in self.evidence})
 
     @property
+    def columns_constant(self) -> Diagnosis | None:
+        """The diagnosis that columns of the inputs given never vary; None if all do."""
+        columns = self.evidence.get("constant columns")
+        return None if columns is None else Diagnosis("constant-columns", {"columns": columns, "inputs": None})
+
+    @property
     def units_found(self) -> Diagnosis | None:
         """The diagnosis that units of columns of different sizes were found, or a copy compared at them; else None."""
         ratio, own = self.evidence.get("found units"), self.evidence.get("own scales")

@@ -136,3 +136,11 @@ def test_a_wrong_dim_and_a_wrong_name_say_what_to_check(module, command):
 def test_the_file_to_write_stays_where_the_next_command_writes_one_of_its_kind(said_next):
     assert said_next("learn", "sigmoid", "-o", "copy.npz") == ["extract", "-o", "copy.npz"]
     assert said_next("extract", "rounded", *SOFTMAX, "-o", "copy.npz") == ["audit"]
+
+
+def test_flags_of_the_command_stay_where_the_next_one_has_them(said_next):
+    assert said_next("extract", "rounded", "--seconds", "30") == ["audit"]  # which has seconds of its own
+    assert said_next("span", "labels", "--seconds", "30", "--budget", "200")[-2:] == ["--seconds", "30"]
+    words = said_next("extract", "labels", "--labels", "--budget", "200")
+    assert words[0] == "extract"
+    assert "--labels" in words

@@ -197,6 +197,7 @@ class Flip(Ended):
     def change(self) -> Diagnosis:
         """What changes, and by how large a step; evidence["threshold"] says where one output changes side."""
         what = {"classes": self.classes, "threshold": self.evidence.get("threshold"), "size": self.size}
+        what |= {} if self.units is None else {"in_units": True}
         if not self.relative_size <= FARTHEST_SHARE:  # from the origin, or next to it
             return Diagnosis("flip-by-step", what)
         sizes = {"relative_size": self.relative_size, "scaled_size": self.scaled_size, "typical": TYPICAL}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from reluctant.cli.console import shortened
@@ -18,6 +20,8 @@ from reluctant.run_record import Record
 if TYPE_CHECKING:
     from reluctant.evidence import Measured
 
+NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
+SHARED = {"seconds": ("extract", "learn", "span"), "labels": ("extract", "span")}  # flags of several commands
 KEPT_WITH_A_TRANSCRIPT = {Outcome.OUT_OF_BUDGET, Outcome.TARGET_FAILED}
 
 
@@ -26,7 +30,7 @@ def ending(found: Ended, record: Record) -> list[str]:
     error, where = typed_words(found.error), f"Stage {found.stage}: " if found.stage else ""
     answered = [] if record.answered in found.error.parts else answered_range(record)  # the error may name it
     lines = [found.diagnosis.text(as_command), *([f"{where}{shortened(error)}"] if error else []), *answered]
-    said = (found.link_found, found.units_found)
+    said = (found.link_found, found.units_found, found.columns_constant)
     return [*lines, *(each.text(as_command) for each in said if each is not None)]
 
 
@@ -60,20 +64,24 @@ def spent(record: Record, written: Path | None) -> str:
 
 
 def advise_next(
-    diagnosis: Diagnosis | None, record: Record, target: str, options: TargetOptions, out: Path | None = None
-) -> None:
+    diagnosis: Diagnosis | None, record: Record, target: str, options: TargetOptions, out: Path | None = None,
+    given: Mapping[str, Any] = NO_FLAGS,
+) -> None:  # fmt: skip
     """Say the command to run next, whole: a range that was answered comes before what the diagnosis says."""
     diagnosis = record.answered or diagnosis
-    command = None if diagnosis is None else next_command(diagnosis, record.command, target, options, out)
+    command = None if diagnosis is None else next_command(diagnosis, record.command, target, options, out, given)
     if command is not None:
         options.say(f"To try next: {command}")
 
 
-def advise(found: Ended, record: Record, target: str, options: TargetOptions, out: Path | None = None) -> None:
+def advise(
+    found: Ended, record: Record, target: str, options: TargetOptions, out: Path | None = None,
+    given: Mapping[str, Any] = NO_FLAGS,
+) -> None:  # fmt: skip
     """Say what to run next, and that a run which stopped half-way could have been kept."""
     if found.ok:
         return
-    advise_next(found.diagnosis, record, target, options, out)
+    advise_next(found.diagnosis, record, target, options, out, given)
     if options.transcript is None and found.outcome in KEPT_WITH_A_TRANSCRIPT:
         options.say("No transcript was kept; next time give --transcript DIR, so that nothing is paid twice.")
 
@@ -115,10 +123,12 @@ def _typed_value(value: Any) -> str:
 
 
 def next_command(
-    diagnosis: Diagnosis, command: str, target: str, options: TargetOptions, out: Path | None = None
-) -> str | None:
+    diagnosis: Diagnosis, command: str, target: str, options: TargetOptions, out: Path | None = None,
+    given: Mapping[str, Any] = NO_FLAGS,
+) -> str | None:  # fmt: skip
     """The whole command that tries the first remedy, with the options given so far; None without a remedy.
 
+    given: flags of the command itself that were given; another command keeps those that it has.
     After `span`, a remedy for `span` comes before the others. A `flip` is not written: its input is not among these.
     """
     own = [remedy for remedy in diagnosis.remedies if remedy.verb == command]
@@ -134,9 +144,13 @@ def next_command(
         options, json=None, **without, **{name: value for name, value in chosen.items() if name in shared}
     )
     flags = [_flag(name, value) for name, value in wanted.items() if NAMES.get(name, name) not in shared]
+    kept = [
+        _flag(name, f"{value:.10g}" if isinstance(value, float) else value) for name, value in given.items()
+        if value not in (None, False) and name not in wanted and verb in {command, *SHARED.get(name, ())}
+    ]  # fmt: skip
     same_file = verb == command or {verb, command} <= NETWORK_COMMANDS
     written = [] if out is None or not same_file else ["-o", shlex.quote(str(out))]
-    return " ".join([command_line(COMMANDS.get(verb, verb), target, changed), *flags, *written])
+    return " ".join([command_line(COMMANDS.get(verb, verb), target, changed), *flags, *kept, *written])
 
 
 def _options(remedy: Remedy) -> dict[str, Any]:

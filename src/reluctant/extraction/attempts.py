@@ -78,7 +78,15 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.explanations import Unexplained
-from reluctant.oracles.input_units import Box, InputUnits, changing_units, found_units, scaled_by, slope_ratio
+from reluctant.oracles.input_units import (
+    Box,
+    InputUnits,
+    changing_units,
+    constant_columns,
+    found_units,
+    scaled_by,
+    slope_ratio,
+)
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Limit
 from reluctant.oracles.open import Target, in_units, opened_target
@@ -160,6 +168,8 @@ def extract(
             )  # fmt: skip
         target, units = in_units(opened)
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
+        constant = constant_columns(opened.facts.samples)
+        run.evidence |= {"constant columns": constant} if constant else {}
         search = Extraction(run, method, as_generator(rng))
         ending = run.finish(lambda: search.go(attempts), lambda outcome: (outcome, search.partial))
         return search.result(*ending).with_classes(run.oracle).in_inputs_of(units or search.units)
@@ -636,10 +646,22 @@ class Extraction:
             return None
         if found.doubt is None and place.box is not None:
             found = self.at_use(self.run.oracle, place.box, found)  # most boxes are small enough to hold no crease
-        if found.doubt is not None:
+        if found.doubt is not None or not self.holds_far_out(found.network):
             return None
         self.found.network, self.found.failures = found, []
         return found.network
+
+    def holds_far_out(self, network: ReLUNetwork) -> bool:
+        """True if a map behind a link agrees with what the first look asked far out, where values can be read."""
+        least_certain, close = 8.0, 0.1
+        link = self.found.link
+        if link is None or link.health.far_out is None or not link.health.deterministic:
+            return True
+        raw, (rows, values) = link.health.raw, link.health.far_out
+        if raw is None or raw.decimals is not None:
+            return True
+        off = np.clip(network(rows), -least_certain, least_certain) - np.clip(values, -least_certain, least_certain)
+        return not bool((np.abs(off) > close).any())  # NaN is not
 
     def attempt(self, place: Place, method: Method, rng: np.random.Generator) -> CheckedNetwork:
         """The network of one run of a method, with its checks; numbers that its arithmetic cannot cope with end it."""

@@ -101,6 +101,7 @@ class Interface:
     class_columns: outputs that hold class numbers (or counts) beside others that do not.
     varies_far_out: all answers are the same at the scale of use, and not far out.
     facts: what the target says of itself: its domain, its link.
+    far_out: rows far out that were asked, and their answers; None inside a domain.
     """
 
     shape: Shape
@@ -132,6 +133,7 @@ class Interface:
     class_columns: tuple[int, ...] = ()
     varies_far_out: bool = False
     facts: Facts | None = field(default=None, repr=False, compare=False)
+    far_out: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False, compare=False)
 
     @property
     def refusal(self) -> Outcome | None:
@@ -227,8 +229,8 @@ class Interface:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every field, the outcome of a refusal, and its diagnosis."""
         refusal, diagnosis = self.refusal, self.diagnosis
-        measured = asdict(replace(self, facts=None))
-        del measured["facts"]
+        measured = asdict(replace(self, facts=None, far_out=None))
+        del measured["facts"], measured["far_out"]
         return measured | {
             "shape": str(self.shape),
             "answers": str(self.answers),
@@ -295,7 +297,7 @@ def examine(
         with oracle.stage("health"):
             columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
         health = replace(health, class_columns=columns, queries=oracle.queries - before)
-    health = replace(health, facts=oracle.facts)
+    health = replace(health, facts=oracle.facts, far_out=_far_out(far))
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
@@ -429,6 +431,14 @@ def _number_format(near: ShortLines, far: dict[float, ShortLines], decimals: int
     if decimals != 0:
         return narrowest_format(near.answers)
     return integer_format(np.concatenate([near.answers, *_answers(far)]))
+
+
+def _far_out(far: dict[float, ShortLines]) -> tuple[FloatArray, FloatArray] | None:
+    """Rows (n, d) far out and their answers (n, m); None where none were asked."""
+    if not far:
+        return None
+    lines = far.values()
+    return np.concatenate([each.centres for each in lines]), np.concatenate([each.at_centres for each in lines])
 
 
 def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:

@@ -389,6 +389,11 @@ RUNS: Mapping[str, Entry] = {
         example={"ratio": 3.1e6, "middle": False},
         remedies=(ROWS_OF_USE,),
     ),
+    "constant-columns": Entry(
+        "{whole_columns} one number in every row of the inputs given: how such a column varies is unknown, and the "
+        "others' median scale stood in.",
+        example={"columns": (2,), "inputs": None},
+    ),
     "compared-at-own-scales": Entry(
         "Columns of the input differ in size by up to {ratio:.2g}: network and target also agree at rows of these "
         "sizes, {around}.",
@@ -938,10 +943,11 @@ CHECKS: Mapping[str, Entry] = {
     ),
     # A flip.
     "flip-by-step": Entry(
-        "{change_of_side} with a step of {size:.3g}.", example={"classes": None, "threshold": None, "size": 0.1}
+        "{change_of_side} with a step of {size:.3g}{step_unit}.",
+        example={"classes": None, "threshold": None, "size": 0.1},
     ),
     "flip-by-share": Entry(
-        "{change_of_side} with {relative_size:.2%} of the input's norm, which is {scaled_size:.2f}/√d; random networks "
+        "{change_of_side} with {relative_size:.2%} of {norm_of}, which is {scaled_size:.2f}/√d; random networks "
         "flip at about {typical:.2f}/√d.",
         example={
             "classes": (3, 8),

@@ -268,9 +268,8 @@ def _whole_columns(fields: Fields) -> str:
     columns, most_named = fields["columns"], 8
     if len(columns) == 1:
         return f"Column {columns[0]} holds"
-    named = (
-        f"Columns {listed(columns)}" if len(columns) <= most_named else f"{len(columns)} of {fields['inputs']} columns"
-    )
+    many = f"{len(columns)} columns" if fields["inputs"] is None else f"{len(columns)} of {fields['inputs']} columns"
+    named = f"Columns {listed(columns)}" if len(columns) <= most_named else many
     return f"{named} hold"
 
 
@@ -400,6 +399,12 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "why_constant": lambda fields: WHY_CONSTANT[fields["why"]],
     "get_no_answer": lambda fields: "have no values to read" if fields["linked"] else "get no answer",
     "hidden_curves": lambda fields: ", by less than their noise at small scale" if fields["hidden"] else "",
+    "step_unit": lambda fields: " deviations of the inputs" if fields.get("in_units") else "",
+    "norm_of": lambda fields: (
+        "the input's distance from the middle, in deviations of the inputs"
+        if fields.get("in_units")
+        else "the input's norm"
+    ),
     "by": lambda fields: "the first network" if fields["middle"] else "queries",
     "around": lambda fields: f"around the {'middle of its hyperplanes' if fields['middle'] else 'origin'}",
     "ended": lambda fields: Diagnosis(fields["outcome"]).happened + " " if "outcome" in fields else "",

@@ -102,7 +102,7 @@ def span(
     print_and_write(
         record, options.json, lambda: _write_span(found, out), lambda written: [*lines, spent(record, written)]
     )
-    advise(found, record, target, options, out)
+    advise(found, record, target, options, out, {"labels": labels, "threshold": threshold, "seconds": seconds})
     return 0 if found.ok else 1
 
 

@@ -74,7 +74,7 @@ def extract(
     failures, named = facts.failures, [f"{each.method}, {each.rows} rows" for each in facts.attempts]
     for tried in [": ".join(each) for each in zip(named, failures, strict=False)] + list(failures[len(named) :]):
         options.say(f"{'tried first' if found.ok else 'attempt failed'}: {tried}")
-    advise(found, record, target, options, out)
+    advise(found, record, target, options, out, {"labels": labels, "seconds": seconds})
     return 0 if found.ok else 1
 
 
@@ -143,7 +143,7 @@ def learn(
         record, options.json, lambda: write_network(found, out, options.written_link),
         lambda written: [*lines, spent(record, written)],
     )  # fmt: skip
-    advise(found, record, target, options, out)
+    advise(found, record, target, options, out, {"seconds": seconds})
     return 0 if found.ok else 1
 
 

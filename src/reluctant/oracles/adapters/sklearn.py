@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reluctant.errors import InvalidInput, require, words
+from reluctant.errors import InvalidInput, TargetError, require, words
 from reluctant.numerics import FloatArray
 from reluctant.oracles.adapters.dispatch import call_target
 from reluctant.oracles.base import Facts, Kind, Oracle, as_answers
+
+LONGEST_QUOTE = 80  # characters of what a model said
 
 
 class SklearnOracle(Oracle):
@@ -36,9 +38,10 @@ class SklearnOracle(Oracle):
         self._predict: Callable[[FloatArray], Any] = getattr(self._model, verb)
         dtype = self._model.coefs_[0].dtype if _is_network(self._model) else np.dtype(np.float64)
         zeros = np.zeros((1, self._model.n_features_in_), dtype)
+        first = _first_answer(self._predict, zeros)
         self._facts = Facts(
             dim=int(self._model.n_features_in_),
-            outputs=as_answers(call_target(self._predict, zeros), 1, None).shape[1],
+            outputs=as_answers(first, 1, None).shape[1],
             dtype=dtype,
             kind=Kind.PROBABILITIES if verb == "predict_proba" else Kind.VALUES,
             name=type(self._model).__name__,
@@ -58,6 +61,22 @@ class SklearnOracle(Oracle):
 
     def __repr__(self) -> str:
         return f"SklearnOracle({self._facts.name})"
+
+
+def _first_answer(predict: Callable[[FloatArray], Any], zeros: FloatArray) -> object:
+    """The answer to a row of numbers; a model that takes texts, categories or named columns is named as such."""
+    try:
+        return call_target(predict, zeros)
+    except TargetError as error:
+        refused = error.__cause__
+        if not isinstance(refused, TypeError | ValueError):
+            raise
+        said = str(refused).partition("\n")[0][:LONGEST_QUOTE]
+        raise InvalidInput.about(
+            "target", got=f"{type(refused).__name__} for numbers ({said})", expected="a model of numbers alone",
+            fix=words("Pass the steps after those that take texts, categories or named columns, or a function of "
+                      "encoded columns with {dim}."),
+        ) from error  # fmt: skip
 
 
 def _verbs(classifies: bool) -> tuple[str, ...]:
