@@ -287,10 +287,16 @@ class _Explained:
         found = cls.of(known, readout, memory, largest)
         if not (found.wrong.any() and any(layer.open for layer in known.layers)):
             return found
-        worst = np.argsort(-found.off)[: min(len(rows), int(found.wrong.sum()))]
+        rows_each = 4  # of an unknown, and half as many of the rows that are off most
+        unknowns = readout.weights.shape[1] + sum(p.basis.shape[1] for layer in known.layers for p in layer.open)
+        worst = np.argsort(-found.off)[: min(rows_each * unknowns // 2, int(found.wrong.sum()))]
         every_row, every_answer = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
+        some = rng.permutation(len(rows))[: rows_each * unknowns]
+        fit_rows, fit_answers = (
+            np.concatenate([part[some], every[worst]]) for part, every in ((rows, every_row), (answers, every_answer))
+        )
+        known = with_fitted_weights(known, readout, fit_rows, fit_answers)
         rows, answers = np.concatenate([rows, every_row[worst]]), np.concatenate([answers, every_answer[worst]])
-        known = with_fitted_weights(known, readout, rows, answers)
         fitted = cls.of(known, fit_most(known, rows, answers), memory, largest)
         return fitted if fitted.wrong.mean() < found.wrong.mean() else found
 
@@ -333,10 +339,13 @@ class _Explained:
             apart = among[np.linalg.norm(among - row, axis=1) > 0]
             for other in (rng.choice(nearest), *rng.permutation(apart)[:1]):
                 along = (other - row)[None]
+                if not along.any():  # the same place, asked twice
+                    continue
                 before, behind = (
                     min(segment_beyond, float(domain.room(at[None], way)[0]))
                     for at, way in ((row, -along), (other, along))
                 )
                 start.append(row - before * along[0])
                 stop.append(other + behind * along[0])
-        return Lines.between(np.array(start), np.array(stop), float(np.sqrt(self.rows.shape[1])))
+        dim = self.rows.shape[1]
+        return Lines.between(np.reshape(start, (-1, dim)), np.reshape(stop, (-1, dim)), float(np.sqrt(dim)))

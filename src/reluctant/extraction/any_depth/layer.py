@@ -223,6 +223,16 @@ class LayerSearch:
         self.sharpen()
         self.let_go_deeper()
         self.settle_sides(final=True)
+        self.follow_further()
+
+    def follow_further(self) -> None:
+        """Inside bounds, follow creases with open coefficients again, as long as that closes some, a few times."""
+        rounds = 4
+        for _ in range(rounds if self.open_sides and not self.store.domain.is_space else 0):
+            before = sum(neuron.incoming.open.shape[1] for neuron in self.neurons)
+            self.neurons = [self.followed_on(neuron) for neuron in self.neurons]
+            if sum(neuron.incoming.open.shape[1] for neuron in self.neurons) == before:
+                break
 
     def find_by_jumps(self) -> bool:
         """Neurons whose kinks jump alike, on more lines until they explain most kinks; True if they do.

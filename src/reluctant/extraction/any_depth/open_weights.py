@@ -58,12 +58,12 @@ def with_fitted_weights(known: KnownLayers, readout: Readout, rows: FloatArray, 
         if gated.cost(rows, answers, middle_floor) < now.cost(rows, answers, middle_floor):
             now = gated
     best, fewest = now, np.inf
-    for k, floor in enumerate(np.geomspace(highest_floor, lowest_floor, rounds)):
+    for k, floor in enumerate(np.geomspace(highest_floor, lowest_floor, rounds + 1)):
         check_time()
         off = answers - now(rows)
         wrong = int((np.abs(off).max(axis=1) > agrees).sum())
         best, fewest = (now, wrong) if wrong < fewest else (best, fewest)
-        if np.abs(off).max() <= explained:
+        if np.abs(off).max() <= explained or k == rounds:
             break
         normal, target, size = now.equations(rows, off, floor)
         most = now.cost(rows, answers, floor) * (worse if k < roaming else 1.0)
