@@ -136,7 +136,7 @@ class LayerLimits:
         quiet_lines_first: the same for the first layer, whose creases every line meets.
         new_lines: random lines for one layer, at most.
         followed: creases that are followed in all layers together. Networks that can be recovered need a few hundred.
-        followed_each: the same for each neuron found, and for five more. Those need three to eight.
+        followed_each: the same above the first layer, for each neuron found and five more. Those need three to eight.
         fruitless: kinks in a row without a neuron; those left belong to deeper layers, or cannot be followed.
         repairs: how often a layer that fails is looked for again, after a look at the layers below.
         repair_lines: random lines for that look.
@@ -540,7 +540,9 @@ class LayerSearch:
         besides = 5  # neurons
         self.store.followed += 1
         self.store.found = max(self.store.found, self.known.hinge_count + len(self.neurons))
-        most = min(self.limits.followed, self.limits.followed_each * (self.store.found + besides))
+        most = self.limits.followed
+        if self.known.layers:  # those of the first layer take no walk
+            most = min(most, self.limits.followed_each * (self.store.found + besides))
         if self.store.followed > most:
             stage = f"layer {len(self.known.layers) + 1}"
             reason = "creases that no layer could be named for, after this many"
