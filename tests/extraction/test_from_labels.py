@@ -181,6 +181,22 @@ def test_a_network_of_several_classes_from_the_largest_alone():
     assert np.array_equal(result.network(x).argmax(axis=1), true(x).argmax(axis=1))
 
 
+def test_several_classes_in_float32_give_their_own_resolution():
+    true = of_classes(8, 6, 3, seed=2)
+    first, second, *biases = (part.astype(np.float32) for part in (*true.weights, *true.biases))
+
+    def label(x):
+        return (np.maximum(x.astype(np.float32) @ first.T + biases[0], 0) @ second.T + biases[1]).argmax(axis=1)
+
+    result = rl.extract(label, dim=8, rng=2)
+    assert result.ok
+    assert result.network.widths == (8, 6, 3)
+    assert np.median(direction_errors(result.network, true)) < 1e-5
+    assert result.evidence["boundary error"] <= 1e-4
+    x = np.random.default_rng(1).standard_normal((20_000, 8))
+    assert (result.network(x).argmax(axis=1) == true(x).argmax(axis=1)).mean() > 0.9999
+
+
 def test_classes_of_an_affine_map():
     result = rl.extract(lambda x: x[:, :3].argmax(axis=1), rl.FromLabels(), dim=6, rng=0)
     assert result.ok

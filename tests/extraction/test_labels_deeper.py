@@ -39,7 +39,9 @@ def facets_of(weights: np.ndarray, biases: np.ndarray, parts: np.ndarray, rng: n
     normals = (active * parts[rng.integers(len(parts), size=60)]) @ weights
     normals /= np.linalg.norm(normals, axis=1, keepdims=True) + 1e-300
     empty = Facets.none(weights.shape[1])
-    return Facets(points, normals, np.tile([0, 1], (60, 1)), np.empty((60, *empty.beside.shape[1:])), points)
+    return Facets(
+        points, normals, np.tile([0, 1], (60, 1)), np.empty((60, *empty.beside.shape[1:])), points, np.zeros(60)
+    )
 
 
 def test_active_sides_and_a_deeper_crease():

@@ -148,6 +148,10 @@ class BentModel:
         points = start[line] + ((low + high) / 2)[:, None] * (end - start)[line]
         return self.across(points)
 
+    def clear(self, at: BoundaryPoints, room: float) -> BoundaryPoints:
+        """Those boundary points that lie on no crease."""
+        return at[self.room(at.points) > room]
+
     def across(self, points: FloatArray) -> BoundaryPoints:
         """These boundary points with the model's unit normals."""
         gradients = self.gradients(points)

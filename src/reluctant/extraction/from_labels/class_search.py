@@ -15,11 +15,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr, solve_triangular
 
+from reluctant.extraction.from_labels.averages import averaged
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints, Points, row_norms
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.extension import Extension
 from reluctant.extraction.from_labels.flat import Flat
-from reluctant.extraction.from_labels.joint_polish import SOME_UNSEEN, Certainty, LocatedPoints, polished, triangle
+from reluctant.extraction.from_labels.joint_polish import (
+    FEW_SEEN,
+    SOME_UNSEEN,
+    Certainty,
+    LocatedPoints,
+    polished,
+    triangle,
+)
 from reluctant.extraction.from_labels.missed_creases import refuse_curves
 from reluctant.extraction.from_labels.walks import Creases, Facets, Walks, creases_of
 from reluctant.extraction.method import StageFailed
@@ -99,12 +107,19 @@ class ClassSearch:
             first, second = self.beside(points[~held][:most])
             at = self.walks.crossings_between(first, second)
             new = self.flat.located(at.points, at.pairs)
-            better, off = polished(model, self.located + new, damping=SOME_UNSEEN)
+            better, off = self.fitted(model, self.located + new)
             if off.max(initial=0.0) > EXACT:
                 return model, (at.points - NEAR * self.size * at.across, at.points + NEAR * self.size * at.across)
             self.located += new
             model = better
         return model, (first, second)
+
+    def fitted(self, model: ClassModel, located: LocatedPoints) -> tuple[ClassModel, FloatArray]:
+        """The model that fits these points best, and the residuals (n,), in their tolerances.
+
+        With few digits little damping lets outputs shrink wherever points are, and grow where none is.
+        """
+        return polished(model, located, damping=FEW_SEEN if self.flat.few_digits else SOME_UNSEEN)
 
     def beside(self, points: BoundaryPoints) -> tuple[FloatArray, FloatArray]:
         """Points on both sides of wrong boundary points, whose labels may differ."""
@@ -119,7 +134,7 @@ class ClassSearch:
             self.located = facets[good].located
             if len(self.located) < model.width + self.flat.dim:
                 return model, False
-            model, _ = polished(model, self.located, damping=SOME_UNSEEN)
+            model, _ = self.fitted(model, self.located)
             distance = np.abs(model.equations(facets.located)[0]).reshape(facets.tol.shape) / facets.tol
             good = np.asarray((distance < EXACT).all(axis=1))
             if good.all():
@@ -128,7 +143,7 @@ class ClassSearch:
 
     def tested(self, model: ClassModel, offset: float) -> tuple[BoundaryPoints, BoolArray]:
         """Points of the model's boundary, and whether they hold."""
-        count = 160
+        count = max(160, 2 * model.numbers)
         points = model.clear(model.boundary_points(self.flat.draw, 2 * count), CLEAR * self.size)
         points = points[self.flat.rng.permutation(len(points))[:count]]
         off = np.maximum(offset * self.size, DOUBTS * Certainty.of(model, self.located).errors(points))
@@ -147,7 +162,7 @@ class ClassSearch:
                 break
             lines, error = points[order], error[order]
             new = self.flat.located_on(lines, np.maximum(error, 2 * self.flat.finest), 4 * DOUBTS * error)
-            better, left = polished(model, self.located + new, damping=SOME_UNSEEN)
+            better, left = self.fitted(model, self.located + new)
             if left.max() > EXACT:
                 break
             self.located += new
@@ -206,13 +221,16 @@ def class_fit(creases: Creases, facets: Facets, classes: int, size: float) -> Cl
 # ---- in the whole space
 
 
-WANTED = 1e-11  # of a typical input: the error of the boundary in the whole space
+# Coarse, fine, exact, known in the flat, wanted of the boundary in the whole space: of a typical input; in resolutions.
+OFFSETS = ((1e-6, 64.0), (1e-8, 320.0), (4e-12, 1.0), (1e-10, 8.0), (1e-11, 320.0))
+NOT_SHOWN, HARDLY_SHOWN = 1e-10, 1e-4  # of a column: what keeps numbers that no point shows; with few digits
 FEW_CANDIDATES, MANY_CANDIDATES = 4000, 2**20  # points of the model's boundary; of the second, numbers in their rows
 
 
 def class_model(labels: Counting, space: Flat, flat: Flat, classes: int) -> ClassModel:
     """A model of several classes in the whole space, whose boundary holds wherever it was asked."""
-    coarse, fine, exact, known = 1e-6, 1e-8, 4e-12, 1e-10  # of a typical input
+    resolution = space.finest / space.typical
+    coarse, fine, exact, known, wanted = (max(least, times * resolution) for least, times in OFFSETS)
     search, size = ClassSearch.of(flat, classes), flat.typical
     with labels.stage("peel"):
         model = search.run(coarse)
@@ -224,7 +242,9 @@ def class_model(labels: Counting, space: Flat, flat: Flat, classes: int) -> Clas
     with labels.stage("extend"):
         whole = Extension.of(flat, model, lambda at: certainty.errors(at) < known * size).run()
     with labels.stage("hidden"):
-        return ClassOutputs(space, whole, LocatedPoints.none(space.dim)).completed(fine)
+        found = ClassOutputs(space, whole, LocatedPoints.none(space.dim), wanted * size).completed(fine)
+    with labels.stage("polish"):
+        return averaged(space, found, fine * size, FEW_SEEN) if space.few_digits else found
 
 
 @dataclass
@@ -234,6 +254,7 @@ class ClassOutputs:
     space: Flat
     model: ClassModel
     located: LocatedPoints
+    wanted: float  # error of the boundary
 
     def completed(self, offset: float) -> ClassModel:
         """The model with coefficients that the flat did not show. Cost: about 20 rows a coefficient."""
@@ -243,7 +264,7 @@ class ClassOutputs:
             points, error = self.to_test(candidates)
             held = self.space.holds(points, offset * self.size)
             left = 1 - float(held.mean()) if len(held) else 1.0
-            open_ = held & (DOUBTS * error > WANTED * self.size)
+            open_ = held & (DOUBTS * error > self.wanted)
             if not (left or open_.any()):
                 if candidates < MANY_CANDIDATES // self.unknown:  # a facet of few inputs may be all that shows a number
                     candidates = MANY_CANDIDATES // self.unknown
@@ -290,7 +311,7 @@ class ClassOutputs:
         rows = solve_triangular(np.linalg.qr(known, mode="r"), self.rows(points).T, trans="T").T
         error = np.linalg.norm(rows, axis=1)
         order = qr(rows.T, pivoting=True, mode="r")[1][: self.unknown]
-        order = order[DOUBTS * error[order] > WANTED * self.size]
+        order = order[DOUBTS * error[order] > self.wanted]
         chosen = np.union1d(order, self.space.rng.choice(len(points), min(some, len(points)), replace=False))
         return points[chosen], error[chosen]
 
@@ -322,17 +343,19 @@ class ClassOutputs:
 
     def fit(self, new: LocatedPoints) -> None:
         """The outputs that fit all located points, as near to those before as these allow."""
-        small, rounds = 1e-10, 3  # of a column: what keeps numbers that no point shows as they are
+        rounds, small = 3, HARDLY_SHOWN if self.space.few_digits else NOT_SHOWN
         self.located += new
         for _ in range(rounds):
             off, rows = self.model.equations(self.located)[0], self.rows(self.located)
             columns = np.linalg.norm(rows, axis=0)
             columns[columns == 0] = 1.0
+            scales = self.model.scale_rows()[self.model.width :, -self.unknown :] / columns
             factor = triangle(
-                np.concatenate(
-                    [np.column_stack([rows / columns, -off]), small * np.eye(self.unknown, self.unknown + 1)]
-                )
-            )
+                np.concatenate([
+                    np.column_stack([rows / columns, -off]), np.pad(scales, ((0, 0), (0, 1))),
+                    small * np.eye(self.unknown, self.unknown + 1),
+                ])
+            )  # fmt: skip
             step = (
                 solve_triangular(factor[: self.unknown, : self.unknown], factor[: self.unknown, self.unknown]) / columns
             )

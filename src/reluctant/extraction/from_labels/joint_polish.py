@@ -49,7 +49,8 @@ class Fitted(Protocol):
 
 
 ModelT = TypeVar("ModelT", bound=Fitted)
-ALL_SEEN, SOME_UNSEEN = 1e-13, 1e-10  # first damping: all numbers show in the points, or some may not
+# First damping: all numbers show in the points, some may not, or few digits do not tell which.
+ALL_SEEN, SOME_UNSEEN, FEW_SEEN = 1e-13, 1e-10, 1e-4
 
 
 def polished(

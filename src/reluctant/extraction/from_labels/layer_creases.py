@@ -119,7 +119,8 @@ class LayerSearch:
     def creases(self) -> Creases:
         """The hyperplanes that bends of the whole space lie on."""
         error = 8 * self.space.located_to / (LONG_STEPS[-1] * self.space.typical)
-        return creases_of(self.facets, self.bends, self.space.typical, error)[0]
+        facets = replace(self.facets, error=np.full(len(self.facets), error))
+        return creases_of(facets, self.bends, self.space.typical)[0]
 
     def add(self, at: BoundaryPoints) -> np.ndarray:
         """The numbers of facets measured at boundary points, -1 where they are not flat. Cost: about 45·d rows each."""

@@ -21,6 +21,7 @@ from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.extraction.depth_three.first_layer import FirstLayer
 from reluctant.extraction.depth_three.method import compose, first_layer_alone, peel
+from reluctant.extraction.from_labels.averages import averaged
 from reluctant.extraction.from_labels.bent_model import BentModel, Draw
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_search import class_model
@@ -28,7 +29,7 @@ from reluctant.extraction.from_labels.extension import LONG_STEPS, Extension
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
 from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch, OneHiddenLayer
-from reluctant.extraction.from_labels.missed_creases import Peeling, averaged, first_facet, sharpened
+from reluctant.extraction.from_labels.missed_creases import Peeling, first_facet, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise

@@ -650,26 +650,6 @@ def _step_width(flat: Flat, at: BoundaryPoints, side: FloatArray, which: np.ndar
     return float(step * np.median(np.linalg.norm(way, axis=1)))
 
 
-def averaged(space: Flat, model: BentModel, off: float) -> BentModel:
-    """The model fitted to many points of its boundary, which is off by so much at most: errors of crossings average.
-
-    Cost: about four lines for each of its numbers, each as many rows as there are bits between `off` and the finest.
-    """
-    lines_a_number, rounds, outlier = 4, 2, 30.0
-    for _ in range(rounds):
-        check_time()
-        points = model.boundary_points(space.draw, 4 * lines_a_number * model.numbers)
-        points = points[(model.room(points.points) > CLEAR * space.typical) & (space.inside(points.points))]
-        points = points[space.rng.permutation(len(points))[: lines_a_number * model.numbers]]
-        t = space.crossings(points, off / 8, space.finest, 4 * off)
-        located = space.located((points.points + t[:, None] * points.across)[np.isfinite(t)])
-        for robust in (True, False):  # a neuron may be missing, and some points far off
-            better, left = polished(model, located, robust=robust)
-            located = located[left < max(outlier * float(np.median(left)), 1.0)]
-        model, off = better, off / 4
-    return model
-
-
 def sharpened(search: Peeling, model: BentModel, wanted: float, rounds: int = 3) -> BentModel:
     """The model fitted to points of its boundary that it knows least, until all are known as well as wanted."""
     for _ in range(rounds):

@@ -23,6 +23,7 @@ from reluctant.numerics import FloatArray
 
 FARTHEST = 5.0  # typical inputs from the middle: walks end there
 SLOPE_ERROR = 2.0**-16  # of a measured normal: `facet_slopes` gives 20 bits a coordinate
+STEPS, LONG_STEPS = (3e-3, 4e-4), (0.03, 0.01, 3e-3)  # of a typical input, aside of a first facet; with few digits
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,13 @@ class Facets(Batch):
     pairs: np.ndarray  # (f, 2), lower and upper label
     beside: FloatArray  # (f, r, r): boundary points that gave the normals
     tol: FloatArray  # (f, r): how well these are located
+    error: FloatArray  # (f,): how far the normals may be off
 
     @classmethod
     def none(cls, dim: int) -> Facets:
         """No facets."""
         rows = np.empty((0, dim))
-        return cls(rows, rows, np.empty((0, 2), dtype=int), np.empty((0, dim, dim)), rows)
+        return cls(rows, rows, np.empty((0, 2), dtype=int), np.empty((0, dim, dim)), rows, np.empty(0))
 
     @property
     def located(self) -> LocatedPoints:
@@ -53,7 +55,8 @@ class Facets(Batch):
     ) -> tuple[Facets, BoolArray]:
         """Facets at boundary points, from steps aside; and which are flat there."""
         slope, beside, tol, even = facet_slopes(flat, at, step, wanted, bits)
-        return cls(at.points, slope / row_norms(slope)[:, None], at.pairs, beside, tol), even
+        error = np.maximum(SLOPE_ERROR, 2 * flat.finest / step)
+        return cls(at.points, slope / row_norms(slope)[:, None], at.pairs, beside, tol, error), even
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,8 @@ class Walks:
 
     def starts(self, at: BoundaryPoints) -> np.ndarray:
         """The facets at these points, by number. Cost: about 25·r rows each."""
-        steps, open_, numbers = (3e-3, 4e-4), np.arange(len(at)), []
-        for step in steps:
+        open_, numbers = np.arange(len(at)), []
+        for step in LONG_STEPS if self.flat.few_digits else STEPS:
             found, even = Facets.at(
                 self.flat, at[open_], np.full(len(open_), step * self.size), np.ones(len(open_), dtype=bool)
             )
@@ -150,7 +153,7 @@ class Walks:
             with np.errstate(divide="ignore", invalid="ignore"):
                 steep = (found.normals * way[open_]).sum(axis=1)
                 meet = (found.normals * (found.points - some.points)).sum(axis=1) / steep
-                alike = self.slack(high[open_]) / np.abs(steep)
+                alike = self.slack(some, high[open_]) / np.abs(steep)
                 good = even & (meet > low[open_] - width[open_] - alike) & (meet < high[open_] + width[open_])
             numbers = self.add(found[good])
             next_[open_[good]] = numbers
@@ -166,9 +169,9 @@ class Walks:
         turn = self.flat.rng.standard_normal((len(there), self.flat.dim)) / np.sqrt(self.flat.dim)
         return next_[there], way[there] + turn / 2
 
-    def slack(self, t: FloatArray) -> FloatArray:
-        """How far a facet's plane may be off (n,) at these distances."""
-        return SLOPE_ERROR * t + 8 * self.flat.finest
+    def slack(self, at: Facets, t: FloatArray) -> FloatArray:
+        """How far planes of facets may be off (n,) at these distances."""
+        return at.error * t + 8 * self.flat.finest
 
     def ends(self, at: Facets, way: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Distances along directions (n, r) until which facets last, and from which not; NaN where they go on."""
@@ -177,7 +180,7 @@ class Walks:
 
         def lasts(some: np.ndarray, t: FloatArray) -> BoolArray:
             points = at.points[some] + t[:, None] * way[some]
-            return self.flat.holds(BoundaryPoints(points, at.normals[some], at.pairs[some]), self.slack(t))
+            return self.flat.holds(BoundaryPoints(points, at.normals[some], at.pairs[some]), self.slack(at[some], t))
 
         open_, t = np.arange(len(at)), np.full(len(at), first * self.size)
         while len(open_):
@@ -204,7 +207,7 @@ class Walks:
         lines = BoundaryPoints(start, at.normals, pairs)
         t = self.flat.crossings(lines, far / 8, self.flat.finest, 4 * far)
         there = self.relabelled(BoundaryPoints(start + np.nan_to_num(t)[:, None] * at.normals, at.normals, pairs))
-        return Facets.at(self.flat, there, far / 8, np.isfinite(t))
+        return Facets.at(self.flat, there, far / (2 if self.flat.few_digits else 8), np.isfinite(t))
 
 
 # ---- neurons from bends
@@ -222,12 +225,11 @@ class Creases:
     bends: np.ndarray  # (k,)
 
 
-def creases_of(
-    facets: Facets, bends: Bends, size: float, slope_error: float = SLOPE_ERROR
-) -> tuple[Creases, np.ndarray]:
+def creases_of(facets: Facets, bends: Bends, size: float) -> tuple[Creases, np.ndarray]:
     """The hyperplanes that two bends and more lie on, and the hyperplane of each bend, -1 where there is none."""
     first, second = (facets.normals[bends.sides[:, i]] for i in (0, 1))
     side = second - (first * second).sum(axis=1)[:, None] * first
+    slope_error = facets.error[bends.sides].max(axis=1)
     sine = np.maximum(np.linalg.norm(side, axis=1), slope_error**2)
     planes = np.stack([first, side / sine[:, None]], axis=2)  # (q, r, 2)
     error = slope_error / sine
