@@ -313,6 +313,14 @@ def enter_pipelines() -> None:
             whole = pipeline(data, MLPRegressor(hidden_layer_sizes=hidden, max_iter=200, random_state=0))
             return Subject(whole, whole.predict, data, raw=True)
 
+    for name in ("wine", "diabetes"):
+
+        @model(f"{name} 16-8 pipeline on raw columns, no inputs given")
+        def _(_: ExitStack, name: str = name) -> Subject:
+            data, kind = table(name), MLPClassifier if name == "wine" else MLPRegressor
+            whole = pipeline(data, kind(hidden_layer_sizes=(16, 8), max_iter=200, random_state=3))
+            return Subject(whole, whole.predict_proba if name == "wine" else whole.predict, data)
+
     for name, dtype in {
         "cancer": np.float64,
         "prices": np.float64,
@@ -506,6 +514,18 @@ def enter_trees() -> None:
 
 def enter_others() -> None:
     """Smooth models, which no ReLU network is."""
+    for activation in ("GELU", "SiLU"):
+
+        @model(f"diabetes 20 {activation}, torch float32")
+        def _(_: ExitStack, activation: str = activation) -> Subject:
+            import torch
+
+            layers = torch.nn.Linear(10, 20), getattr(torch.nn, activation)(), torch.nn.Linear(20, 1)
+            data, module = scaled("diabetes"), torch.nn.Sequential(*layers).double()
+            answers = (data.answers - data.answers.mean()) / data.answers.std()
+            module = trained(module, data.rows, torch.tensor(answers[:, None]), torch.nn.functional.mse_loss).float()
+            return Subject(module, asked(module, False), data, expected=REFUSED, options={"dim": 10})
+
     for name, last, verb in (
         ("cancer", SVC(), "decision_function"), ("iris", GaussianNB(), "predict_proba"),
         ("wine", MLPClassifier((10,), activation="tanh", max_iter=200, random_state=0), "predict_proba"),
