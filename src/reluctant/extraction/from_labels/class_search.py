@@ -143,7 +143,7 @@ class ClassSearch:
 
     def tested(self, model: ClassModel, offset: float) -> tuple[BoundaryPoints, BoolArray]:
         """Points of the model's boundary, and whether they hold."""
-        count = max(160, 2 * model.numbers)
+        count = max(160, 2 * model.numbers) if self.flat.few_digits else 160
         points = model.clear(model.boundary_points(self.flat.draw, 2 * count), CLEAR * self.size)
         points = points[self.flat.rng.permutation(len(points))[:count]]
         off = np.maximum(offset * self.size, DOUBTS * Certainty.of(model, self.located).errors(points))
