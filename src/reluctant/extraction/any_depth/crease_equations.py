@@ -32,6 +32,7 @@ from reluctant.numerics import DOUBLE, FloatArray
 
 SHORT_ROW = 0.05  # distances in feature space below this are not scaled up: their digits are few
 PROBES = 2  # random combinations of open directions: if none of them matters, none does
+OPEN_RANK = 1e-7  # of the largest singular value of the equations: smaller ones are open directions
 OPEN_SHARE = 1e-6  # share of a unit step in an open direction that counts as open
 
 
@@ -104,6 +105,24 @@ class IncomingWeights:
         around = known.around(crease.points)
         return crease.points[self.flat(around) & self.determined(around.features)]
 
+    def through(self, features: FloatArray) -> IncomingWeights:
+        """The same with a further point (F,) on the crease, which settles one open direction if it depends on any.
+
+        The weights of `solve_crease` with this point: of all that fit the points so far, the shortest that fit it too.
+        """
+        row = features - self.start
+        row = row / (np.linalg.norm(row) + SHORT_ROW)
+        tells = row @ self.open
+        size = float(np.linalg.norm(tells))
+        if size <= OPEN_RANK:
+            return self
+        mirror = tells / size
+        mirror[0] += np.copysign(1.0, mirror[0])  # a reflection that takes what the row tells to the first direction
+        mirror /= np.linalg.norm(mirror)
+        turned = self.open - 2 * np.outer(self.open @ mirror, mirror)
+        weights = self.weights - self.open @ tells * ((row @ self.weights) / size**2)
+        return replace(self, weights=weights, open=turned[:, 1:])
+
     def open_features(self) -> BoolArray:
         """Features (F,) whose coefficient is open."""
         return np.asarray(np.linalg.norm(self.open, axis=1) > OPEN_SHARE)
@@ -114,7 +133,6 @@ def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
 
     A normal is a difference of slopes over short steps, a point has all digits: where points are many they count more.
     """
-    open_rank = 1e-7  # relative; smaller singular values are open directions
     beside_points = 0.03  # weight of the normal beside more points than there are unknowns
     at_start = known.local(crease.points[:1])
     start = at_start.features[0]
@@ -124,7 +142,7 @@ def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
     matrix = np.concatenate([trust * at_start.jacobian[0].T, rows])
     right = np.concatenate([trust * crease.normal, np.zeros(len(rows))])
     u, sizes, vt = _svd(matrix)
-    rank = int((sizes > open_rank * sizes[0]).sum())
+    rank = int((sizes > OPEN_RANK * sizes[0]).sum())
     weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])
     residual = float(np.linalg.norm(matrix @ weights - right))
     return IncomingWeights(weights, vt[rank:].T, start, residual)

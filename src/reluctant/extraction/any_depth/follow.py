@@ -279,8 +279,8 @@ class _Trial:
         far_along = 0.7  # of the way through the cell: where it is looked for
         farthest_check = 0.5  # in units of the scale
         check_room = 1e-2  # of the way there: room left around it
-        moved = solve_crease(known, crease.with_points(point[None]))
         around = known.around(point[None])
+        moved = incoming.through(around.features[0])
         if moved.residual > INCONSISTENT or moved.open.shape[1] >= incoming.open.shape[1]:
             return None
         if not moved.flat(around).all():
