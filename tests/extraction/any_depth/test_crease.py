@@ -43,6 +43,16 @@ def test_positions_give_the_weights() -> None:
     assert closed >= 3
 
 
+def test_a_further_point_settles_one_open_direction() -> None:
+    crease, beyond, _ = parted(switching(TRUE, 1)[0])
+    incoming = solve_crease(KNOWN, crease)
+    moved, whole = incoming.through(KNOWN.features(beyond[:1])[0]), solve_crease(KNOWN, crease.with_points(beyond[:1]))
+    assert moved.open.shape == whole.open.shape == (len(incoming.weights), incoming.open.shape[1] - 1)
+    np.testing.assert_allclose(moved.weights, whole.weights, rtol=0, atol=1e-9 * np.abs(whole.weights).max())
+    np.testing.assert_allclose(moved.open @ moved.open.T, whole.open @ whole.open.T, atol=1e-9)
+    assert incoming.through(KNOWN.features(crease.points[1:2])[0]) is incoming
+
+
 def test_positions_give_the_weights_while_sides_are_open() -> None:
     wrong = np.arange(8) % 2 == 0
     incoming = solve_crease(with_open_sides(KNOWN, wrong), crease_of(TRUE, 1, 2, 200))
