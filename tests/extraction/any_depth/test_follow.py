@@ -75,7 +75,7 @@ def test_lines_speak_for_true_neurons_and_against_others() -> None:
         assert is_there(asker, KNOWN, crease_of(TRUE, 1, neuron, 60), right)
     one, other = (TRUE.weights[1][k] for k in (0, 1))
     between = crease_of(TRUE, 1, 0, 60)
-    wrong = type(right)(one + 0.3 * other, np.empty((10, 0)), solve_crease(KNOWN, between).start, 0.0)
+    wrong = type(right)(one + 0.3 * other, np.empty((10, 0)), solve_crease(KNOWN, between).start, 0.0, 0.0)
     assert line_score(store, KNOWN, wrong).misses > 3
     assert not is_there(asker, KNOWN, between, wrong)
 

@@ -42,7 +42,7 @@ def test_one_crease_is_too_few() -> None:
 def test_a_false_crease_is_noticed() -> None:
     known = with_open_sides(known_part(TRUE, 1), np.arange(8) == 1)
     right = incomings(known, 4)
-    false = IncomingWeights(np.roll(right[0].weights, 1), right[0].open, right[0].start, 0.0)
+    false = IncomingWeights(np.roll(right[0].weights, 1), right[0].open, right[0].start, 0.0, 0.0)
     assert find_sides(known, [*right, false], final=True) is None
 
 
@@ -97,7 +97,7 @@ def test_two_neurons_on_one_crease_are_one_that_is_mirrored():
         left[1] += above[4]
         linear = -above[4] * w[1] + (wrong * above[:4]) @ w[:4]
         coefficients = np.concatenate([left[:4] * sizes, linear])
-        seen.append(IncomingWeights(coefficients, np.empty((9, 0)), np.zeros(9), 0.0))
+        seen.append(IncomingWeights(coefficients, np.empty((9, 0)), np.zeros(9), 0.0, 0.0))
     assert find_sides(known, seen, final=True) is None
     turned, mirrored = find_mirrored(known, seen)
     np.testing.assert_array_equal(turned, wrong)

@@ -78,7 +78,7 @@ def test_what_is_not_seen_keeps_its_side() -> None:
     features = np.abs(rng.standard_normal((200, 3))) * (rng.random((200, 3)) < 0.5)
     features[:, 2] += features[:, 2] > 0  # off, or clearly on
     weights = np.array([1.0, -1.0, 0.0])
-    incoming = IncomingWeights(weights, np.eye(3)[:, 2:], np.array([1.0, 1.0, 0.0]), 0.0)
+    incoming = IncomingWeights(weights, np.eye(3)[:, 2:], np.array([1.0, 1.0, 0.0]), 0.0, 0.0)
     settled = settle_open(incoming, features)
     unseen = features[:, 2] > 0
     values = (features - incoming.start) @ settled.weights

@@ -53,13 +53,15 @@ class Crease:
 class IncomingWeights:
     """Weights y (F,) and bias of a neuron in the known features; `open` (F, u) spans the undetermined part.
 
-    start: features of the crease's first point. residual: of the linear system.
+    start: features of the crease's first point. residual: of the linear system. least: what a further equation has to
+    tell of an open direction to settle it.
     """
 
     weights: FloatArray
     open: FloatArray
     start: FloatArray
     residual: float
+    least: float
 
     @property
     def bias(self) -> float:
@@ -114,7 +116,7 @@ class IncomingWeights:
         row = row / (np.linalg.norm(row) + SHORT_ROW)
         tells = row @ self.open
         size = float(np.linalg.norm(tells))
-        if size <= OPEN_RANK:
+        if size <= self.least:
             return self
         mirror = tells / size
         mirror[0] += np.copysign(1.0, mirror[0])  # a reflection that takes what the row tells to the first direction
@@ -145,7 +147,7 @@ def solve_crease(known: KnownLayers, crease: Crease) -> IncomingWeights:
     rank = int((sizes > OPEN_RANK * sizes[0]).sum())
     weights = vt[:rank].T @ ((u[:, :rank].T @ right) / sizes[:rank])
     residual = float(np.linalg.norm(matrix @ weights - right))
-    return IncomingWeights(weights, vt[rank:].T, start, residual)
+    return IncomingWeights(weights, vt[rank:].T, start, residual, OPEN_RANK * float(sizes[0]))
 
 
 def _svd(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
