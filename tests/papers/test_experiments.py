@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sweeps import sweep
 
+from reluctant import DepthTwo
 from reluctant.errors import InvalidInput
 from reluctant.papers.experiments import (
     exact_theorems,
@@ -200,7 +201,7 @@ def test_a_number_out_of_bounds_fails_the_finding():
 
 
 def test_a_network_that_was_refused_counts_as_such():
-    refused = exact_run(planted((10, 20, 20, 20, 1)), 0, domain=(0.0, 1.0))
+    refused = exact_run(planted((10, 20, 20, 20, 1)), 0, DepthTwo(), domain=(0.0, 1.0))
     assert not refused.ok
     assert refused.why
     assert refused.out == refused.worst == np.inf

@@ -194,7 +194,7 @@ LADDER = (
     # Within bounds of its own: one hidden layer again, then several; within a user's, several where creases bend.
     Rung(_ONE_LAYER, _OWN_BOX, unless=frozenset({Shows.BENT_CREASES})),
     Rung(_always(DeepInBox()), _OWN_BOX, times=AGAIN),
-    Rung(_always(DeepInBounds()), _needs(Need.DIGITS, Need.BOUNDS), when=_bends, times=AGAIN),
+    Rung(_always(DeepInBounds()), _needs(Need.DIGITS, Need.BOUNDS), when=_bends, times=2),
     Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.BOUNDS), times=AGAIN),
     Rung(_ONE_LAYER, _needs(Need.DIGITS, Need.ONE_INPUT), times=AGAIN),
     # Everywhere: by what creases look like, unless no exact method could work with them.

@@ -32,6 +32,7 @@ from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time
 
+MOST_FITTED = 300  # unknowns of a fit of open weights: more take minutes, and more places of use than are asked
 CHECK_POOL = 10_000  # random points to choose from
 CHECK_DISTANCES = (0.3, 1.0, 3.0, 10.0)  # of extreme points from the origin, in units of the scale of use
 
@@ -289,6 +290,8 @@ class _Explained:
             return found
         rows_each = 4  # of an unknown, and half as many of the rows that are off most
         unknowns = readout.weights.shape[1] + sum(p.basis.shape[1] for layer in known.layers for p in layer.open)
+        if unknowns > MOST_FITTED:
+            return found
         worst = np.argsort(-found.off)[: min(rows_each * unknowns // 2, int(found.wrong.sum()))]
         every_row, every_answer = memory.near(FITTED_DISTANCE * np.sqrt(known.dim))
         some = rng.permutation(len(rows))[: rows_each * unknowns]

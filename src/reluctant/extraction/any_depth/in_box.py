@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 
 from reluctant.domains import Domain
-from reluctant.extraction.any_depth.completion import Completion
 from reluctant.extraction.any_depth.layer import LayerLimits
 from reluctant.extraction.any_depth.method import AnyDepth
 from reluctant.extraction.method import Candidate, Hybrid, Keep, Method, PartialNetwork, StageFailed, lifted
@@ -31,7 +30,6 @@ SPREAD = float(np.sqrt(3))  # half width of a box in which coordinates have devi
 IN_BOUNDS = AnyDepth(
     first_lines=32,
     search=LayerLimits(quiet_lines=12, quiet_lines_first=12, new_lines=40, followed=500),
-    completion=Completion(rounds=40, fruitless=12),
 )
 MOST_LOST = 1e-11  # of the spread of the values: what may be lost at the end of a box
 
