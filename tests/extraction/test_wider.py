@@ -51,7 +51,7 @@ def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:
     assert wrong_at_use(found.network, true) > 0.05
     at_use = found.evidence["verification"].at_use
     assert at_use.differing > 0
-    assert found.queries < 6_000  # a search among few digits would go on for millions
+    assert found.queries < 8_000  # a search among few digits would go on for millions
 
 
 def test_verify_looks_beyond_the_box_too() -> None:
@@ -110,7 +110,7 @@ def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.
     (w, a), (b, c) = network.weights, network.biases
     true = ReLUNetwork([w, 60 * a], [b, 60 * c])
     softmax = rl.open_oracle(lambda x: LINK_FUNCTIONS["softmax"](true(x)), dim=5, link="softmax", budget=20_000)
-    assert rl.extract(softmax, rng=0).queries < 6_000
+    assert rl.extract(softmax, rng=0).queries < 8_000
 
 
 def test_wider_boxes_have_a_share_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,7 @@ ATTEMPTS = 4
 # Of the rows before: typical inputs that a network of several layers is compared at, also outside its box. Inside, a
 # unit that few of them turn off looks like one that is always on.
 USE_SHARE = 0.12
+POINTS_ELSEWHERE = 1024  # behind a link, of a network that another one made way for: rare errors show there
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 # To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
 SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
@@ -267,7 +268,7 @@ class Extraction:
 
     def inputs_elsewhere(self, outcome: Outcome) -> Diagnosis | None:
         """What shows that inputs are not where questions were asked, after a search that ended so; None if nothing."""
-        oracle, own = self.run.oracle, self.found.own_scales
+        oracle, own, raw = self.run.oracle, self.found.own_scales, self.found.interface.raw
         if self.found.reason is not None or not asks_blindly(oracle):
             return None
         if own is not None and not own.ok:
@@ -275,10 +276,14 @@ class Extraction:
         elif outcome in OF_BLIND_QUESTIONS and (
             self.reads_link_blindly(oracle) or (outcome in OF_SCALES and self.knows_no_inputs(oracle))
         ):
+            ended_in = oracle.ledger.last_stage
             ratio = slope_ratio(oracle, self.found.interface.noise)
+            oracle.ledger.last_stage = ended_in
             if ratio is not None:
                 found = Diagnosis("columns-unlike", {"ratio": ratio, "outcome": outcome.slug})
-            elif outcome is Outcome.OUT_OF_REACH and self.reads_link_blindly(oracle):
+            elif (
+                outcome is Outcome.OUT_OF_REACH and raw is not None and raw.certain and self.reads_link_blindly(oracle)
+            ):
                 found = Diagnosis("certain-near-origin")
             else:
                 return None
@@ -288,11 +293,11 @@ class Extraction:
         return self.found.reason
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
-        """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, one a neuron."""
+        """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, 1024 of a link."""
         counts = PointCounts(points=20, per_neuron=0, at_use=128, on_lines=0)
         if oracle.facts.saturates:
             return compare_where_readable(
-                oracle, network, Domain().sample(self.rng, USE_POINTS, oracle.dim), EXACT_TOLERANCE
+                oracle, network, Domain().sample(self.rng, POINTS_ELSEWHERE, oracle.dim), EXACT_TOLERANCE
             ).ok
         return examine(oracle, network, self.rng, counts, AcceptedError(noise=noise)).ok
 
@@ -520,7 +525,7 @@ class Extraction:
                 found = self.attempt(place, self.method or method, self.rng)
                 if found.doubt is not None:
                     continue
-                found = self.at_use(within, wider, found)
+                found = self.at_use(within, wider, found, POINTS_ELSEWHERE)
             except OutsideDomain:
                 raise
             except (StageFailed, NonFiniteAnswer, InvalidRows, InvalidWeights):
@@ -529,12 +534,12 @@ class Extraction:
                 return place, found
         return None
 
-    def at_use(self, space: Counting, box: Domain, found: CheckedNetwork) -> CheckedNetwork:
-        """The same, compared at typical inputs too."""
+    def at_use(self, space: Counting, box: Domain, found: CheckedNetwork, points: int = USE_POINTS) -> CheckedNetwork:
+        """The same, compared at so many typical inputs too; at more for several hidden layers."""
         tol, several = found.at_use_tolerance, found.network.depth > 2
         if tol is None:
             return found
-        count = max(USE_POINTS, int(USE_SHARE * space.ledger.total.asked)) if several else USE_POINTS
+        count = max(points, int(USE_SHARE * space.ledger.total.asked)) if several else points
         return found.beside(compare_at_use(space, found.network, box, tol, self.rng, count))
 
     # ---- attempts
