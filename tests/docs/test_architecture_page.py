@@ -53,7 +53,7 @@ CHANGES = (
     ("another column of the progress bar", "its progress bar", "cli/screen.py", "COLUMNS"),
     ("more lines in the check of an interface", "how many lines the check", "interface/health.py", "VERB_LINES"),
     ("softplus is recognised", "probabilities, percentages and values", "interface/kinds.py", "class Likeness"),
-    ("longer pauses before a call is repeated", "retries and their waits", "oracles/retry.py", "class Retrying"),
+    ("longer pauses before a call is repeated", "which failures are asked again", "oracles/retry.py", "class Retrying"),
     ("credentials in two headers", "how a served model is queried", "oracles/http/security.py", "class Secret"),
     (
         "another form of the blocks on disk",
