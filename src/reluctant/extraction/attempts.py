@@ -50,26 +50,18 @@ from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
+from reluctant.interface.diagnoses import too_few_digits
 from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.noise import refuse_labels
 from reluctant.interface.reach import (
-    answers_labels,
     clipped_inputs,
-    enough_inside_bounds,
-    exact_refusal,
-    few_digits_are_enough,
     find_link,
-    has_noticeable_noise,
-    in_few_bits,
     is_rounded_inside,
     larger,
     readable_box,
-    saturates,
-    shows_too_little,
     smaller,
-    too_few_digits,
     unsaturated_box,
 )
 from reluctant.messages import Diagnosis
@@ -359,15 +351,15 @@ class Extraction:
         affine = self.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
-        if self.method is None and (answers_labels(place.health) or labels_apart(place, self.rng)):
+        if self.method is None and (place.health.answers_labels or labels_apart(place, self.rng)):
             self.method = FromLabels()
         if self.reads_labels:
             return self.try_methods(place, attempts, few_digits=False)
-        refusal = exact_refusal(place.health)
+        refusal = place.health.exact_refusal
         if place.is_rounded:
             may = self.may_read_rounded and place.may_be_fitted
             return self.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
-        if saturates(place.health, place.oracle.facts) and not (self.method is not None and self.method.needs_space):
+        if place.health.needs_box and not (self.method is not None and self.method.needs_space):
             find_box = unsaturated_box if refusal is Outcome.OUT_OF_REACH else readable_box
             box = find_box(place.oracle, self.rng)
             if self.method is not None or not place.may_be_fitted:
@@ -401,6 +393,8 @@ class Extraction:
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
+        if place.health.refusal is None:  # nothing that a link would explain
+            return place
         read = find_link(place.oracle, place.health, self.rng, coarse=self.may_read_rounded)
         if read is None:
             return place
@@ -414,13 +408,13 @@ class Extraction:
         affine = self.verified_map(place) if place.box is not None else None
         if affine is not None:
             return Outcome.RECOVERED, affine
-        refusal = exact_refusal(place.health)
+        refusal = place.health.exact_refusal
         few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(place)
         if refusal is not None and not few_digits:
             return refusal, None
         outcome, network = self.try_methods(place, attempts, few_digits)
         astray = outcome in OF_SCALES  # a range that inputs are clipped to hides no digits
-        if astray or (outcome is Outcome.LOW_PRECISION and enough_inside_bounds(place.health)):
+        if astray or (outcome is Outcome.LOW_PRECISION and place.health.few_digits_are_enough_inside):
             clipped = clipped_inputs(place.oracle, place.health, outcome, self.rng)
             if clipped is not None:
                 self.found.clipped, self.found.reason = clipped, clipped.reason
@@ -445,7 +439,7 @@ class Extraction:
                     raise
                 box = smaller(box)
                 continue
-            if shows_too_little(outcome, health) and not self.found.failures:
+            if health.shows_too_little(outcome) and not self.found.failures:
                 self.found.reason = None
                 box = larger(box)
                 continue
@@ -454,7 +448,7 @@ class Extraction:
                 return outcome, network
             return self.beyond_the_box(space.oracle, box, checked)
         refuse_labels(space.oracle)
-        unreadable = in_few_bits(health) and unsaturated_box(space.oracle, self.rng) is not None
+        unreadable = health.in_few_bits and unsaturated_box(space.oracle, self.rng) is not None
         return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
 
     def fitted(self, space: Place) -> Ending | None:
@@ -482,7 +476,7 @@ class Extraction:
         """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
         if not is_rounded_inside(place.oracle, self.rng):
             return self.go_on(place, attempts)
-        self.found.reason = self.found.reason if in_few_bits(place.health) else IN_STEPS
+        self.found.reason = self.found.reason if place.health.in_few_bits else IN_STEPS
         return Outcome.LOW_PRECISION, None
 
     def inside(self, space: Counting, box: Domain) -> Place:
@@ -608,7 +602,7 @@ class Extraction:
             Need.SPACE if place.oracle.facts.domain.is_space else Need.BOUNDS,
             Need.ONE_INPUT if place.oracle.dim == 1 else Need.MORE_INPUTS,
         }
-        noisy = has_noticeable_noise(place.health) and self.may_use_few_digits(place)
+        noisy = place.health.has_noticeable_noise and self.may_use_few_digits(place)
         also = {Need.NOISE: noisy, Need.ROUNDED: place.is_rounded, Need.OWN_BOX: place.box is not None}
         return frozenset(found | {need for need, there in also.items() if there})
 
@@ -629,7 +623,7 @@ class Extraction:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""
         method, explained = self.method, place.oracle.explained is not None
         allowed = method is None or method.few_digits or (explained and method.reads_gradients)
-        return few_digits_are_enough(place.health, place.oracle.facts) and allowed
+        return place.health.few_digits_are_enough and allowed
 
     def may_be_affine(self, place: Place) -> bool:
         """True if all short lines were straight, and no other method was asked for.
@@ -638,7 +632,7 @@ class Extraction:
         """
         straight = place.health.shape is Shape.AFFINE and place.health.refusal is None
         facts = place.oracle.facts
-        anywhere = facts.domain.is_space or facts.saturates or exact_refusal(place.health) is not None
+        anywhere = facts.domain.is_space or facts.saturates or place.health.exact_refusal is not None
         return straight and anywhere and self.method is None
 
     def verified_map(self, place: Place) -> ReLUNetwork | None:

@@ -6,7 +6,7 @@ deterministic; a look far out shows where they end. The kind of answers, their d
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -14,7 +14,14 @@ import numpy as np
 
 from reluctant._notebook import html_table
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.interface.diagnoses import findings, hidden_structure, refusal_diagnosis
+from reluctant.interface.diagnoses import (
+    FAR_ENOUGH,
+    NOISIEST_READ,
+    extraction_prospects,
+    findings,
+    hidden_structure,
+    refusal_diagnosis,
+)
 from reluctant.interface.kinds import (
     NOISE_FACTOR,
     STEPS,
@@ -53,7 +60,7 @@ from reluctant.interface.noise import (
     read_noise,
 )
 from reluctant.messages import Diagnosis
-from reluctant.numerics import FloatArray, Noise, Rng, as_generator
+from reluctant.numerics import DOUBLE, FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Facts, Kind
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
@@ -66,6 +73,8 @@ REFUSALS = {
     Shape.SMOOTH: Outcome.NOT_PIECEWISE_LINEAR,
     Shape.PIECEWISE_CONSTANT: Outcome.PIECEWISE_CONSTANT,
 }
+VERIFIABLE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+NOTICED_NOISE = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,7 @@ class Interface:
     largest_scale: largest input scale answered with finite numbers, None where only a domain was asked.
     constant_beyond: scale from which answers no longer change (inputs are clipped, or it saturates).
     queries: rows spent.
+    facts: what the target says of itself: its domain, its link.
     raw: digits of the target's own answers, before its link is undone; None without a link.
     unit: every answer at the scale of use lies between 0 and 1.
     sigmoids: the answers are probabilities of sigmoids, by how lines bend.
@@ -100,7 +110,6 @@ class Interface:
     trees: and each step depends on one input alone, and far out there are none, as with the splits of trees.
     class_columns: outputs that hold class numbers (or counts) beside others that do not.
     varies_far_out: all answers are the same at the scale of use, and not far out.
-    facts: what the target says of itself: its domain, its link.
     far_out: rows far out that were asked, and their answers; None inside a domain.
     """
 
@@ -117,6 +126,7 @@ class Interface:
     largest_scale: float | None
     constant_beyond: float | None
     queries: int
+    facts: Facts = field(repr=False, compare=False)
     raw: RawDigits | None = None
     unit: bool = False
     sigmoids: bool = False
@@ -132,7 +142,6 @@ class Interface:
     trees: bool = False
     class_columns: tuple[int, ...] = ()
     varies_far_out: bool = False
-    facts: Facts | None = field(default=None, repr=False, compare=False)
     far_out: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -169,9 +178,7 @@ class Interface:
     @property
     def prospects(self) -> tuple[Diagnosis, ...]:
         """What `extract` would do; nothing where `diagnosis` says why it refuses the target."""
-        from reluctant.interface.reach import extraction_prospects  # which looks at the target by this class
-
-        return () if self.facts is None else extraction_prospects(self, self.facts)
+        return extraction_prospects(self)
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.findings(), *self.prospects)))
@@ -212,6 +219,71 @@ class Interface:
         """True if answers are squashed, or curved inside a domain: how they end is unknown there."""
         return self.squashed or (self.shape is Shape.SMOOTH and self.largest_scale is None)
 
+    # ---- what methods can do with it
+
+    @property
+    def answers_labels(self) -> bool:
+        """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
+        clear = self.answers is Kind.LABELS and self.integers in (None, IntegerKind.LABELS)
+        return clear and self.shape is Shape.PIECEWISE_CONSTANT
+
+    @property
+    def exact_refusal(self) -> Outcome | None:
+        """The outcome that exact extraction would end with at once, or None."""
+        if self.refusal is not None:
+            return self.refusal
+        verifiable = DOUBLE.deviations * self.noise.at(self.spread) <= VERIFIABLE * self.spread
+        if self.number_format != "float64" or not verifiable:
+            return Outcome.LOW_PRECISION
+        if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
+            return Outcome.OUT_OF_REACH
+        return None
+
+    @property
+    def has_noticeable_noise(self) -> bool:
+        """True if there is noise that exact methods can work with, but are not made for."""
+        noise = DOUBLE.deviations * self.noise.at(self.spread)
+        return self.exact_refusal is None and noise > NOTICED_NOISE * self.spread
+
+    @property
+    def answered_far_out(self) -> bool:
+        """True if the target gave finite answers far from the origin."""
+        return self.largest_scale is not None and self.largest_scale >= FAR_ENOUGH
+
+    @property
+    def needs_box(self) -> bool:
+        """True if probabilities that saturate keep a method from looking far out: a box around the origin may do."""
+        refusal = self.exact_refusal
+        near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+        may = near or (refusal is Outcome.LOW_PRECISION and not self.answered_far_out)
+        return may and self.facts.saturates and self.facts.domain.is_space
+
+    @property
+    def few_digits_are_enough(self) -> bool:
+        """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
+        if self.number_format == "float16":
+            return False
+        if self.facts.domain.is_space:
+            return self.answered_far_out
+        return self.facts.domain.is_box and self.few_digits_are_enough_inside
+
+    @property
+    def few_digits_are_enough_inside(self) -> bool:
+        """True if the method for few digits could read lines inside bounds."""
+        return self.noise.at(self.spread) <= NOISIEST_READ * self.spread
+
+    @property
+    def in_few_bits(self) -> bool:
+        """True if probabilities behind a link have no more digits than a number format below float64 holds."""
+        return self.raw is not None and self.raw.number_format != "float64"
+
+    def shows_too_little(self, outcome: Outcome) -> bool:
+        """True if a box shows nothing for its place: next to certainty probabilities with all digits lose them."""
+        if self.raw is None or self.raw.decimals is not None or not self.deterministic:
+            return False
+        nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
+        return nothing and not self.in_few_bits
+
     def _repr_html_(self) -> str:
         facts = {
             "answers": self.answers,
@@ -229,9 +301,11 @@ class Interface:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every field, the outcome of a refusal, and its diagnosis."""
         refusal, diagnosis = self.refusal, self.diagnosis
-        measured = asdict(replace(self, facts=None, far_out=None))
-        del measured["facts"], measured["far_out"]
+        measured = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
         return measured | {
+            "noise": asdict(self.noise),
+            "readings": tuple(asdict(each) for each in self.readings),
+            "raw": None if self.raw is None else asdict(self.raw),
             "shape": str(self.shape),
             "answers": str(self.answers),
             "integers": None if self.integers is None else str(self.integers),
@@ -291,13 +365,13 @@ def examine(
         likely = not far or (ends and not saturated(far, 0.0))
         steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely) if readable else None
         curved = steps is None and _is_curved(oracle, near, raw)
-    health = _summarise(near, repeated, far, raw, integers, steps, curved, oracle.queries - before, lost)
+    health = _summarise(oracle.facts, near, repeated, far, raw, integers, steps, curved, oracle.queries - before, lost)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
     if health.answers is not Kind.LABELS and raw is None:
         with oracle.stage("health"):
             columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
         health = replace(health, class_columns=columns, queries=oracle.queries - before)
-    health = replace(health, facts=oracle.facts, far_out=_far_out(far))
+    health = replace(health, far_out=_far_out(far))
     return health if domain.is_space else replace(health, largest_scale=None)
 
 
@@ -327,6 +401,7 @@ def _ask_far(
 
 
 def _summarise(
+    facts: Facts,
     near: ShortLines,
     repeated: FloatArray,
     far: dict[float, ShortLines],
@@ -362,6 +437,7 @@ def _summarise(
         largest_scale=_largest_answered(far),
         constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
         queries=queries,
+        facts=facts,
         raw=raw,
         integers=integers,
         step_function=shape is Shape.PIECEWISE_CONSTANT and steps is not None,
