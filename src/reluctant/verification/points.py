@@ -241,7 +241,7 @@ def points_beside(points: FloatArray, domain: Domain, rng: np.random.Generator) 
     steps = rng.standard_normal(points.shape)
     steps /= np.linalg.norm(steps, axis=1, keepdims=True)
     sizes = np.exp(rng.uniform(np.log(NEAREST_BESIDE), np.log(FARTHEST_BESIDE), (len(points), 1)))
-    return np.clip(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high)
+    return domain.nearest(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps)
 
 
 def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
@@ -258,7 +258,7 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     points = domain.sample(rng, len(which), network.dim, FAR_SCALE)
     sizes = np.linalg.norm(points - points.mean(axis=0), axis=1, keepdims=True) if len(points) else points[:, :1]
     points = points - ((points * normals[which]).sum(axis=1) + offsets[which])[:, None] * normals[which]
-    return np.clip(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape), domain.low, domain.high)
+    return domain.nearest(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape))
 
 
 def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
@@ -378,7 +378,7 @@ def _climbed(
 def _kept_near(points: FloatArray, radii: FloatArray | float, domain: Domain) -> FloatArray:
     """The points in the domain: in all of space no farther out than their radius."""
     if not domain.is_space:
-        return np.clip(points, domain.low, domain.high)
+        return domain.nearest(points)
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return np.asarray(points * np.minimum(1.0, radii / np.maximum(lengths, 1e-300)))
 
