@@ -38,10 +38,10 @@ from reluctant.interface import Interface
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS, WithGradients
+from reluctant.oracles.adapters.dispatch import WithGradients
 from reluctant.oracles.input_units import Scaled
 from reluctant.oracles.ledger import Clock
-from reluctant.oracles.links import AnswerLink, PlainProbabilities
+from reluctant.oracles.links import LINK_FUNCTIONS, AnswerLink, PlainProbabilities
 from reluctant.results import Outcome, Result
 
 DefenseNames: TypeAlias = tuple[str, ...]  # the first next to the model

@@ -31,9 +31,8 @@ from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS, evaluate
 from reluctant.numerics import DOUBLE, FloatArray, Noise, unit_roundoff
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.ledger import Counting
-from reluctant.oracles.links import AnswerLink, link_of, lost_digits, raw_answers
+from reluctant.oracles.links import LINK_FUNCTIONS, AnswerLink, link_of, lost_digits, raw_answers
 from reluctant.verification.points import SCALES, PointGroup, crease_points
 from reluctant.verification.precision import rounding_sizes
 
