@@ -25,7 +25,6 @@ from reluctant.oracles.links import (
     ROUNDED_PROBABILITY_SLACK,
     answer_ends,
     last_raw_answers,
-    link_of,
     lost_digits,
     noun_behind,
     on_a_grid,
@@ -441,12 +440,12 @@ class RawDigits:
     def last_of(cls, oracle: Oracle, every: Sequence[FloatArray] = ()) -> Self | None:
         """The digits of the last rows; None without a link. every: all answers so far, which show the digits."""
         p = last_raw_answers(oracle)
-        return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, every=every)
+        return None if p is None else cls.of(p, oracle.facts.link, ratios=oracle.facts.reference, every=every)
 
     @classmethod
     def behind(cls, oracle: Oracle, raw: Sequence[FloatArray]) -> Self:
         """The answers that the link of this oracle read; some were noted."""
-        return cls.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference)
+        return cls.of(np.concatenate(raw), oracle.facts.link, ratios=oracle.facts.reference)
 
     @classmethod
     def of(cls, p: FloatArray, link: str | None, *, ratios: bool, every: Sequence[FloatArray] = ()) -> Self:

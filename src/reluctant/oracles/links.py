@@ -128,7 +128,7 @@ class Linked(Wrapper):
         outputs = inner.outputs if each else inner.outputs - 1
         identity = f"{inner.identity} before {self.link}" if inner.identity else ""
         facts = replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
-        return replace(facts, reference=not each, saturates=True)
+        return replace(facts, reference=not each, link=self.link)
 
     @property
     def advice(self) -> str:
@@ -250,12 +250,6 @@ def raw_answers(oracle: Oracle) -> Iterator[list[FloatArray]]:
         yield raw
     finally:
         hearers.pop()
-
-
-def link_of(oracle: Oracle) -> AnswerLink | None:
-    """What a target's answers are read through, None if it is nothing."""
-    linked = _linked_of(oracle)
-    return None if linked is None else linked.link
 
 
 def _linked_of(oracle: Oracle) -> Linked | None:
