@@ -388,11 +388,14 @@ UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
 class RawDigits:
     """The digits of a target's own answers, from which a link reads values.
 
-    decimals: that the answers are rounded to; None if they are not. noise: what that rounding puts on the values.
+    decimals: that the answers are rounded to; None if they are not.
+    noise: what that rounding puts on the values.
     certain: every answer was at an end (0 or 1; -1 or 1 behind a tanh), as labels are, and as all are where they
-    saturate. number_format: the narrowest that holds the answers. link: its name. next_to_one: some answers lie so
-    close to 1 (or -1 behind a tanh) that values read from them change in steps. on_a_grid: none has more digits than
-    a rounding of 1 leaves.
+        saturate.
+    number_format: the narrowest that holds the answers.
+    link: its name.
+    next_to_one: some answers lie so close to 1 (or -1 behind a tanh) that values read from them change in steps.
+    on_a_grid: none has more digits than a rounding of 1 leaves.
     """
 
     decimals: int | None

@@ -245,11 +245,15 @@ GOOD_OUTCOMES = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
 class Span(Ended):
     """Outcome of `recover_span`.
 
-    subspace: what was found; partial unless `ok`. margin: what counted as nothing over the weakest that counted as a
-    direction: the rank is clear if it is far below 1, not known if it is infinite. angle: how far the directions are
-    from true ones at most, as a sine: what long steps along the others show, over the weakest direction. stage: where
-    the run ended. evidence: the numbers that decided. rows: counts by stage. followed: how
-    far, as a norm, directions left out were followed, and domain: inside which.
+    subspace: what was found; partial unless `ok`.
+    margin: what counted as nothing over the weakest that counted as a direction: the rank is clear if it is far below
+        1, not known if it is infinite.
+    angle: how far the directions are from true ones at most, as a sine: what long steps along the others show, over the
+        weakest direction.
+    stage: where the run ended.
+    evidence: the numbers that decided.
+    rows: counts by stage.
+    followed: how far, as a norm, directions left out were followed, and domain: inside which.
     """
 
     outcome: Outcome

@@ -42,11 +42,16 @@ FAR_SCALE, FAR_BESIDE = 30.0, 0.03  # far along a crease, where one of a deeper 
 class PointCounts:
     """How many points of each kind a comparison has.
 
-    points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if
-    more. on_lines: on lines, where neurons are rarely on, and at extremes. on_rays: on two rays from a random input,
-    which cross narrow ridges. far: far along the creases of the first layer. alone: at most so many where one unit of
-    the first layer is on alone. far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines
-    to far out, in every piece. covering: at most so many for each layer, where units that it may lack would be on.
+    points: at each scale.
+    per_neuron: beside each crease, besides the one on it.
+    at_use: at the scale of use, if more.
+    on_lines: on lines, where neurons are rarely on, and at extremes.
+    on_rays: on two rays from a random input, which cross narrow ridges.
+    far: far along the creases of the first layer.
+    alone: at most so many where one unit of the first layer is on alone.
+    far_cells: also far out, where one unit of a layer is on alone.
+    whole_lines: on lines to far out, in every piece.
+    covering: at most so many for each layer, where units that it may lack would be on.
     """
 
     points: int = 64
