@@ -1,4 +1,4 @@
-"""Files replaced whole, so that a write that fails leaves the old one as it was; and plain data for JSON."""
+"""Files replaced whole, so that a failed write leaves the old one unchanged; and plain data for JSON."""
 
 from __future__ import annotations
 

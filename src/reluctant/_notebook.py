@@ -13,7 +13,7 @@ LONGEST = 600  # characters of a cell
 
 
 def html_table(title: str, facts: Mapping[str, object]) -> str:
-    """A table with one row for each fact; those that are None or empty are left out."""
+    """A table with one row for each fact that is neither None nor empty."""
     shown = {name: _text(value) for name, value in facts.items() if value is not None}
     rows = "".join(
         f'<tr><th style="text-align: left">{escape(name)}</th><td style="text-align: left">{escape(text)}</td></tr>'

@@ -193,7 +193,7 @@ class Ended(ABC):
 
     @abstractmethod
     def shown_facts(self) -> dict[str, object]:
-        """What a notebook shows of it, besides how it ended and what it cost."""
+        """Facts for a notebook, besides the outcome and the cost."""
 
     def _repr_html_(self) -> str:
         by_stage = {stage: rows.queries for stage, rows in self.rows.items()}
@@ -273,7 +273,7 @@ class Result(Ended):
         return network.with_parts(link=own)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: the outcome, what was recovered, what it cost, what it is based on."""
+        """Plain data for JSON: the outcome, the network, the cost and the evidence."""
         network = self.network
         shape = None if network is None else {"widths": network.widths, "parameters": network.parameters}
         return {

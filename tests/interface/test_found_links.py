@@ -84,3 +84,8 @@ def test_a_flip_is_found_behind_a_link():
 def test_smooth_neurons_behind_a_link_are_named():
     found = rl.extract(lambda x: LINK_FUNCTIONS["softmax"](np.sin(x[:, :3])), dim=4, rng=0)
     assert found.diagnosis.slug == "curved-behind-link"
+
+
+def test_answers_that_are_not_refused_are_not_searched_for_a_link(monkeypatch):
+    monkeypatch.setattr("reluctant.extraction.attempts.find_link", None)
+    assert rl.extract(planted((4, 6, 1), 0), rng=0).ok

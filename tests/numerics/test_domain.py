@@ -89,3 +89,13 @@ def test_points_out_of_a_domain_are_folded_into_it(domain: Domain) -> None:
     assert domain.contains(folded)
     inside = (rows >= domain.low) & (rows <= domain.high)
     np.testing.assert_array_equal(folded[inside], rows[inside])
+
+
+def test_rows_are_put_back_onto_the_bounds_and_others_stay(domain: Domain) -> None:
+    inside = domain.sample(np.random.default_rng(0), 20, 4)
+    np.testing.assert_array_equal(domain.nearest(inside), inside)
+    far = inside + 1e3 * np.random.default_rng(1).standard_normal(inside.shape)
+    assert domain.contains(domain.nearest(far))
+    kept = domain.inside(far)
+    np.testing.assert_array_equal(domain.nearest(far)[kept], far[kept])
+    assert bool((domain.nearest(far) != far).any()) is not domain.is_space

@@ -263,7 +263,13 @@ def answering(answers: np.ndarray) -> CallableOracle:
 def test_saturation_is_named(link: str) -> None:
     with pytest.raises(NonFiniteAnswer, match=rf"exactly 0 or 1, so that nothing is left for link='{link}'"):
         open_oracle(lambda x: np.tile([1.0, 0.0], (len(x), 1)), dim=2, link=link).query([[0, 0]])
-    assert open_oracle(lambda x: np.tile([0.5, 0.5], (len(x), 1)), dim=2, link=link).facts.saturates
+    facts = open_oracle(lambda x: np.tile([0.5, 0.5], (len(x), 1)), dim=2, link=link, output=0).facts
+    assert (facts.link, facts.saturates) == (link, True)  # also of one output
+
+
+def test_without_a_link_nothing_saturates() -> None:
+    facts = open_oracle(lambda x: np.tile([0.5, 0.5], (len(x), 1)), dim=2).facts
+    assert (facts.link, facts.saturates) == (None, False)
 
 
 def test_the_network_before_the_link_answers_the_probabilities() -> None:

@@ -70,7 +70,7 @@ class Sides(Protocol):
 
 @dataclass(frozen=True)
 class SameLabel:
-    """The side of answers that are labels: that of one label, and that of all others."""
+    """Two sides for answers that are labels: one label, and all other labels."""
 
     label: float
 

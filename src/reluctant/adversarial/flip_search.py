@@ -373,7 +373,7 @@ class TargetAnswers:
 
     @property
     def beyond_found(self) -> FloatArray:
-        """All points but the first, those that were asked and those that were not."""
+        """All points but the first, asked or not."""
         return np.concatenate([self.points[1:], self.beyond])
 
     def farther(self, count: int = len(BEYOND_THE_STEP)) -> Self:

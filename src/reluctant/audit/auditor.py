@@ -424,7 +424,7 @@ class StepRun:
         return State.DONE, self.diagnosis(name, new)
 
     def amend(self, new: Mapping[str, Any]) -> None:
-        """A step may know more of what one before it had found: how that one ended is put right."""
+        """Correct how an earlier step ended, where this one knows more of its finding."""
         amended = {step.step: self.diagnosis(step.step, new) for step in self.steps if step.step in new}
         self.steps = [
             replace(step, diagnosis=amended[step.step]) if step.step in amended else step for step in self.steps

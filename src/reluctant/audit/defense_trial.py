@@ -224,7 +224,7 @@ class _DefendedCopy:
 
     @property
     def called(self) -> str:
-        """The defense; with the model's digits where it makes other numbers of values, for they cut these then."""
+        """The defense; also what cuts the model's digits, if it turns values into other numbers: these are cut then."""
         other = any(kind in LINKS for kind in self.kinds) and not self.labels
         return ", ".join((*self.names, *(self.last if other else ()))) or NO_DEFENSE
 

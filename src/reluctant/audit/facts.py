@@ -29,7 +29,7 @@ def finite(value: Any) -> float | None:
 
 
 def mirror(facts: type[T], source: Any, **others: Any) -> T:
-    """Facts with the fields of the same name in what was measured; `others` are those that have no such field."""
+    """Facts whose fields are copied from fields of the same name in `source`; `others` gives the rest."""
     found = {each.name: getattr(source, each.name) for each in fields(facts) if each.name not in others}  # type: ignore[arg-type]
     return facts(
         **{name: finite(value) if isinstance(value, float) else value for name, value in found.items()}, **others
@@ -84,7 +84,7 @@ class TopClasses:
 
 @dataclass(frozen=True)
 class InterfaceFacts:
-    """What the interface gives, as `check_health` measured it; the fields are those of what that returns.
+    """The interface as `check_health` measured it; most fields are those of `Interface`.
 
     refusal: slug of the outcome that exact methods would end with. of_a_link: probabilities, or answers of a tanh.
     """

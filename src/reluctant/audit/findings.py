@@ -298,7 +298,7 @@ class Findings:
 
     @property
     def apart(self) -> bool:
-        """True if the copy's values are not those that other steps see."""
+        """True if the copy's values differ from the values that other steps see."""
         return self.copy is not None and Measured.of(self.copy).own_link is not None
 
 
@@ -480,7 +480,7 @@ def falls_short(run: Ended) -> bool:
 
 
 def settles(run: Ended) -> bool:
-    """True if it came to its end here: it found what it looks for, or the answers give it nothing to find that in.
+    """True if the run came to its end: it found what it looks for, or these answers have nothing for it to find.
 
     False where it was cut short, went part of the way, or could not see: more rows, time or digits may find more. Nor
     does one settle anything that chance may have kept from its end, where another seed may reach it. A trained network

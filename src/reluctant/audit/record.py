@@ -99,7 +99,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class VerdictFacts:
-    """What leaks, what was neither found nor looked for to the end, what that rests on, why there is not more."""
+    """The leaks found, those not settled, the grounds of the verdict, and why no more was found."""
 
     level: Level
     confidence: Confidence
@@ -190,7 +190,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class StepFacts:
-    """How one step went, why, what it spent of what it was allowed."""
+    """How one step ended and why, and how much of its share it spent."""
 
     step: str
     state: State
@@ -221,7 +221,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class Repeat:
-    """The command that repeats the audit, its seed, and the files that it wrote; None of one that was not kept."""
+    """The command that repeats the audit, its seed, and its files; None for a file that was not kept."""
 
     command: str
     seed: int
@@ -550,7 +550,7 @@ class AuditRecord:
         return LeakState.NOT_SETTLED if leak in self.verdict.unsettled else LeakState.ABSENT
 
     def leak_diagnosis(self, leak: LeakKind) -> Diagnosis:
-        """What leaks, in numbers; that it is not settled, where that is so."""
+        """What leaks, in numbers, or that it is not settled."""
         if self.leak_state(leak) is LeakState.NOT_SETTLED:
             return Diagnosis("leak-not-settled", {"leak": str(leak)})
         part, numbers = {

@@ -239,7 +239,7 @@ LADDER = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run of a method: its name, the rows it asked for, the stage it ended in, and the number that ended it.
+    """One run of a method: its name, its rows, its last stage, and the number that ended it.
 
     raised: type of the exception, where its arithmetic failed.
     """

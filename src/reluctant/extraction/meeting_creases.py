@@ -50,7 +50,7 @@ class CreaseMeetings:
     scale: float
 
     def bending(self, some: CreasePlanes, known: CreasePlanes) -> BoolArray:
-        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above.
+        """Which hyperplanes end where they meet a known one that goes on there: they are of neurons of a layer above.
 
         Cost: 8 rows for each of the 8 nearest known ones, and of the 16 after these where it goes on at all of them.
         """

@@ -103,7 +103,7 @@ def approach(network: ReLUNetwork, rows: FloatArray, answers: FloatArray) -> tup
 
 @dataclass(frozen=True)
 class _Polishing:
-    """A network, what it leaves of the answers, and the best network so far with what that leaves in all."""
+    """A network with its residuals, and the best network so far with its sum of squares."""
 
     network: ReLUNetwork
     residual: FloatArray

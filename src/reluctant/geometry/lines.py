@@ -373,9 +373,8 @@ def _is_flat(s: Samples) -> BoolArray:
     return flat
 
 
-ExtraNoise: TypeAlias = Callable[
-    [FloatArray, FloatArray], FloatArray
-]  # rows and answers (n, m) to more noise (n,) of these
+# Rows (n, d) and their answers (n, m) to noise (n,) that these answers have besides.
+ExtraNoise: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 
 LEAST_NOISE = DOUBLE.rounding / 1000  # of the spread: a target that computes exactly still has some noise
 

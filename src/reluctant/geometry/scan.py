@@ -333,7 +333,7 @@ def _straighten(search: CreaseSearch, s: Samples, pieces: Pieces, wanted: Wanted
 
 
 def _test_runs(search: CreaseSearch, s: Samples, pieces: Pieces, runs: IntArray, wanted: WantedSamples) -> IntArray:
-    """One more sample inside each of these runs that has room for it; returns them."""
+    """One more sample inside each of these runs that has room for one; returns these runs."""
     room_for_one = 1e4 * DOUBLE.spacing  # of an interval, relatively: it may be cut in halves once
     here = widest_inside(s, pieces, runs)
     wide = search.is_wide(s, here, room_for_one)

@@ -240,7 +240,7 @@ def _labels_beside_scores(found: _ColumnProbe) -> tuple[int, ...]:
 
 
 def _is_added(p: FloatArray, k: int) -> bool:
-    """True if the others come closer to one without this output, wherever it is not 0: it is no probability of them."""
+    """True if the other outputs add up to one better without this one, wherever it is not 0: it is no probability."""
     others, rest = p[p[:, k] != 0], np.delete(p[p[:, k] != 0], k, axis=1)
     return bool(len(others) and (np.abs(rest.sum(axis=1) - 1) < np.abs(others.sum(axis=1) - 1)).all())
 

@@ -134,7 +134,7 @@ def is_rounded_inside(oracle: Counting, rng: np.random.Generator) -> bool:
 
 
 def _at_corners(oracle: Counting, half_widths: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Answers (boxes, corners, outputs) at random corners of boxes, those that are not finite as well."""
+    """Answers (boxes, corners, outputs) at random corners of boxes, NaN and inf included."""
     corners = rng.choice([-1.0, 1.0], (CORNERS, oracle.dim))
     rows = (half_widths[:, None, None] * corners).reshape(-1, oracle.dim)
     with oracle.stage("reach", expected=len(rows)):
@@ -193,7 +193,7 @@ def clipped_range(oracle: Counting, health: Interface, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class ClippedInputs:
-    """The range that inputs seem to be clipped to, and what to do about a run that ended so for it."""
+    """The range that inputs seem to be clipped to, and the diagnosis of a run that failed for this reason."""
 
     low: float
     high: float

@@ -8,7 +8,7 @@ has no such network has creases without end.
 
 Noise is measured on more lines than a health check takes, and never below the number format: a target that is flat
 nearly everywhere rounds to exact zeros there, and inside a bump it may be otherwise. A target that looks flat is not
-refused, for it may have a bump.
+refused: it may have a bump.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def stands_out(drawn: DrawnPoints) -> bool:
     return bool(off.max() > FAR_FROM_MOST * np.median(off))
 
 
-# Tolerances are wide, for noise differs from place to place; where that hides too much, less counts as noise.
+# Tolerances are wide because noise differs from place to place; where that hides too much, less counts as noise.
 CAUTION, ALL_CAUTION = (1.0, 0.3, 0.1, 0.1, 0.1), (1.0, 1.0, 1.0)
 AIM = 0.3  # of eps: an error that is chosen for being small is larger at new points
 PATIENCE, FEW_DIGITS_PATIENCE = 6, 12  # lines in a row that make nothing better
@@ -171,7 +171,7 @@ VERIFIED = "verified"
 
 @dataclass
 class Learner:
-    """One call of `learn`: what it has spent, the best network so far and what speaks for it."""
+    """One call of `learn`: its cost, the best network so far, and the evidence for it."""
 
     run: Run[Model | None]  # partial: the best so far
     eps: float

@@ -374,7 +374,7 @@ class _Trainer:
         )  # fmt: skip
 
     def whole(self, asked: TrainingData) -> IntegerKind | None:
-        """What whole numbers are where the target does not say it; those that differ each time do not tell."""
+        """The kind of whole numbers, where the target does not say it; undecided if answers are not repeated."""
         if self.oracle.facts.kind is not Kind.VALUES or answer_kind(asked.answers) is not Kind.LABELS:
             return None
         if self.known in (IntegerKind.LABELS, IntegerKind.SCORES):

@@ -66,7 +66,7 @@ class Rewritten(Wrapper):
         outer: the wrapper, whose facts these are.
         inner: answers with gradients.
         rewrite: what it makes of them.
-        inputs: the rows that it asks `inner` for those that it is asked; None for the same.
+        inputs: from rows that this oracle is asked to rows that it asks `inner`; None if they are the same.
     """
 
     def __init__(

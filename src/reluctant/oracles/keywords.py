@@ -268,7 +268,7 @@ Group = TypeVar("Group", Serving, Reading, Recording)
 
 
 def merged(name: str, group: Group | None, flat: Group) -> Group:
-    """One value of the settings in a group and of those that were given one by one; none may be given twice."""
+    """The settings of a group and those given one by one, together; no setting may be given twice."""
     if group is None:
         return flat
     if not isinstance(group, type(flat)):

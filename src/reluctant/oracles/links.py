@@ -1,4 +1,4 @@
-"""Links (softmax, sigmoid, tanh, top-k), and what undoes them, so that answers are piecewise linear; digits lost by it.
+"""Links (softmax, sigmoid, tanh, top-k) and their inverses, which make answers piecewise linear; the digits they lose.
 
 softmax: log-ratios to the first class, log(p_k / p_0), k ≥ 1: one output less than there are classes. log-softmax:
 the same from log-probabilities. sigmoid: the logit log(p / (1 - p)) of every output. tanh: artanh(t) of every
@@ -452,7 +452,7 @@ def lost_digits(
     values: FloatArray, oracle: Oracle, number_format: str = "float64", *, grid: bool = False,
     rounding: float | None = None,
 ) -> FloatArray:  # fmt: skip
-    """Noise (n, m) that values of this target have for that; 0 of those that lose no digits.
+    """Noise (n, m) of values for digits that their probabilities have lost; 0 where they have lost none.
 
     grid: no probability has more digits than a rounding of 1 leaves, as where one is what others leave of 1. Without it
     the answers so far tell which of two classes is. rounding: of 1, where it is not that of the number format.

@@ -312,7 +312,7 @@ def _label_colours(labels: FloatArray) -> dict[str, Any]:
 
 
 def _finer(values: FloatArray) -> FloatArray:
-    """Values between those that were asked, straight from one to the next."""
+    """Linear interpolation between the values that were asked."""
     for _ in range(2):
         at = np.linspace(0, len(values) - 1, FINER * (len(values) - 1) + 1)
         values = np.array([np.interp(at, np.arange(len(values)), column) for column in values.T])

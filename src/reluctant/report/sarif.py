@@ -51,7 +51,7 @@ NOTIFIED = {State.FAILED: "error", State.STOPPED: "error", State.NOT_BEGUN: "war
 
 @dataclass(frozen=True)
 class SarifFinding:
-    """One result: its diagnosis, the text of it, and what tells it apart from others of the same slug."""
+    """One result: its diagnosis, its text, and a mark that distinguishes it from others of the same slug."""
 
     diagnosis: Diagnosis
     text: str

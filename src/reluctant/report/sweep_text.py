@@ -118,7 +118,7 @@ def _explanations(sweep: SweepFacts) -> str:
 
 
 def _by_ending(rows: Iterable[DefenseRow]) -> str:
-    """Defenses, those that ended alike together."""
+    """Defenses, grouped by how their trials ended."""
     alike: dict[str, list[str]] = {}
     for row in rows:
         ending = ", ".join([*map(_ending, row.tried), *(["not all was tried to its end"] if row.cut else [])])

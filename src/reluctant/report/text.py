@@ -423,7 +423,7 @@ def _stopped(record: AuditRecord, steps: tuple[str, ...]) -> str:
 
 
 def _because(record: AuditRecord, steps: tuple[str, ...], first: str, elsewhere: str) -> str:
-    """Reasons of the steps that did not run; of those that ran without result, how they ended."""
+    """Why steps did not run, or how they ended without a result."""
     named = [(step.state, step_sentence(step)) for step in record.steps if step.step in steps]
     tried = [(state, text) for state, text in named if text and text not in elsewhere]
     reasons = [text for state, text in tried if state is not State.DONE] or [text for _, text in tried]

@@ -170,7 +170,7 @@ class _AnswerSpace:
         return self.oracle.outputs
 
     def begin(self) -> None:
-        """The first rows, one of them twice; answers that add up to one are read as log-ratios from then on."""
+        """Ask the first rows, one of them twice; read probabilities that add up to one as log-ratios from then on."""
         facts = self.oracle.facts
         rows = self.drawn(MORE_ROWS)
         with raw_answers(self.oracle) as raw:

@@ -114,7 +114,7 @@ def _noise_share(health: Interface) -> float:
 def _many_digits(
     oracle: Counting, seen: FirstLook, rng: np.random.Generator, keep: Callable[[FloatArray], None], fine: bool
 ) -> tuple[Outcome, FoundSpan]:
-    """Directions one by one, then one long-step stage; on with it as long as fresh inputs show others.
+    """Directions one by one, then one long-step stage; again as long as fresh inputs show more directions.
 
     Weak ones are looked for if the long-step stage still shows something.
     """

@@ -1,7 +1,7 @@
 """Verification of a network with a link: target and network in a comparable form.
 
 The target may answer probabilities behind that link, the largest few of them, or the values before it. A few questions
-tell which; labels and probabilities that noise has moved are refused, for no network can be held against them.
+tell which; labels and probabilities that noise has moved are refused: no network can be compared with them.
 """
 
 from __future__ import annotations

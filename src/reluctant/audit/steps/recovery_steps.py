@@ -329,7 +329,7 @@ def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
 
 
 def _whole(answered: Interface | None) -> IntegerKind | None:
-    """What whole numbers are; those that were seen to be values, among few answers, are so among many."""
+    """The kind of whole numbers; what few answers showed to be values are values among many too."""
     if answered is None:
         return None
     return IntegerKind.SCORES if answered.answers is Kind.VALUES and answered.decimals == 0 else answered.integers

@@ -107,7 +107,7 @@ def span(
 
 
 def _write_span(found: Span, out: Path | None) -> Path | None:
-    """Write the span if there is one; one that is not whole gets a name that says so."""
+    """Write the span if there is one; a partial span is named NAME.partial.npz."""
     if out is None or not found.rank:
         return None
     path = partial_name(out, found.ok)

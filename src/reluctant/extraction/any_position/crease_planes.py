@@ -1,6 +1,6 @@
 """Hyperplanes along which a target bends, followed to the last digit, and the network with these hyperplanes.
 
-A normal read from two gradients has few digits where neurons lie close together, for steps between them are short.
+A normal read from two gradients has few digits where neurons lie close together, because steps between them are short.
 But along a crease there is room. Four answers across the place where it is expected tell where it is; places
 spread over a small disc give a better normal, and that one reaches a larger disc. Neurons 1e-9 apart come
 apart in three or four discs.

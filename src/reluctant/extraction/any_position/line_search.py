@@ -178,7 +178,7 @@ def _without_infinite(scan: Scan) -> Scan:
 
 
 def _room_beside(t: FloatArray, crowd: float) -> FloatArray:
-    """Distance from each crease to the next; in a crowd the least of all, for elsewhere the order is another."""
+    """Distance from each crease to the next; in a crowd the least of all, since the order differs elsewhere."""
     gaps = np.diff(t)
     members = np.concatenate([[0], np.cumsum(gaps > crowd)])
     room = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))

@@ -273,7 +273,7 @@ def new_creases(inside: BoundedTarget, known: AnchorModel, point: FloatArray) ->
 
 
 def explore(inside: BoundedTarget, known: AnchorModel, keep: Callable[[ReLUNetwork], None]) -> AnchorModel:
-    """Look at batches of points until they show no difference; learn the neurons before those that do."""
+    """Ask batches of points until they show no difference; learn the neurons before points that differ."""
     domain, dim, settings = inside.domain, inside.oracle.dim, inside.settings
     quiet, special = 0, np.concatenate([axis_points(domain, dim), far_corners(domain, known.slope)])
     while quiet < settings.quiet_batches:
@@ -318,7 +318,7 @@ class _PointBatch:
         )
 
     def check_still_quiet(self, known: AnchorModel, more: AnchorModel, loud: IntArray) -> None:
-        """What was explained stays so: a neuron that changes it is not one everywhere."""
+        """Raise StageFailed if a new neuron changes points that were explained: its crease bends elsewhere."""
         off, most = self.off(more) / self.inside.spread, self.inside.settings.other_layer
         off[loud] = 0.0
         off[self.off(known) >= most * self.inside.spread] = 0.0  # with a wide gate such points are not loud

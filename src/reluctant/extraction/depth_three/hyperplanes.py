@@ -278,7 +278,7 @@ def find_hyperplanes(oracle: Counting, noise: DistanceNoise, rng: np.random.Gene
 
 
 def exchanged(found: FramedHyperplanes, others: FramedHyperplanes) -> FramedHyperplanes:
-    """With others in the place of those that they depend on, as long as more sides become clear by that.
+    """With other hyperplanes in place of dependent ones, as long as the sides of more neurons become clear.
 
     A neuron of the second layer that reads one of the first alone has a crease parallel to that one's. Of parallel
     ones the neuron of the first layer is the one with nothing on its inactive side. No queries.
@@ -415,7 +415,7 @@ class _HyperplaneSearch:
         return found
 
     def bending(self, some: FramedHyperplanes, known: FramedHyperplanes) -> BoolArray:
-        """Which of some hyperplanes end where they meet a known one that goes on there: those of neurons above."""
+        """Which hyperplanes belong to neurons of a layer above; see `CreaseMeetings.bending`."""
         return CreaseMeetings(self.in_frame(known.frame), self.noise, known.scale).bending(some.planes, known.planes)
 
     def changing_places(self, found: FramedHyperplanes) -> list[tuple[FloatArray, FloatArray]]:
@@ -440,7 +440,7 @@ class _HyperplaneSearch:
         )
 
     def well_seen(self, new: FramedHyperplanes) -> FramedHyperplanes:
-        """Each hyperplane once that several lines or far points show, those that most do first."""
+        """Each hyperplane that several lines or far points show, once; the most often seen first."""
         fewest = 2
         if not len(new):
             return new
@@ -452,7 +452,7 @@ class _HyperplaneSearch:
     def measured(
         self, found: FramedHyperplanes, line: LineInPlane, creases: IntArray
     ) -> tuple[FramedHyperplanes, FramedHyperplanes, IntArray]:
-        """With gradients beside these creases; the hyperplanes of those that are sharp, and which these are."""
+        """With gradients beside these creases; the hyperplanes of the sharp ones, and which of them are sharp."""
         start, axes = line.seen_in(found.frame)
         pieces = np.unique(np.concatenate([creases, creases + 1]))
         points = start + line.middle[pieces, None] * axes[0]
@@ -487,7 +487,7 @@ class _HyperplaneSearch:
         return Question.of(self.oracle).within(frame)
 
     def confirmed(self, new: FramedHyperplanes, sure: BoolArray) -> FramedHyperplanes:
-        """Without those that are not sure and that far random points of theirs do not show."""
+        """Without unsure hyperplanes that do not show at far random points of theirs."""
         enough_looks = 4
         keep = sure.copy()
         keep[~sure] = self.looks(new.chosen(~sure)) >= enough_looks

@@ -356,7 +356,7 @@ def _fit(
 
 
 def _moved(network: ReLUNetwork, sliver: _Sliver, weights: FloatArray, bias: float) -> ReLUNetwork:
-    """Change the first neuron, and the second so that together they stay what they are."""
+    """Change the first neuron, and the second such that their sum stays the same."""
     (w, a), (b, c) = ([part.copy() for part in parts] for parts in (network.weights, network.biases))
     first, second = sliver.first, sliver.second
     share = a[:, first] @ a[:, second]

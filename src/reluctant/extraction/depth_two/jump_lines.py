@@ -176,7 +176,7 @@ def _on_both_sides(network: ReLUNetwork, domain: Domain, rng: np.random.Generato
 
 
 def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
-    """Creases that bend, with two lines: the first one, and the one that spoke against it."""
+    """The failure of bent creases, with two lines: the first, and the one that spoke against it."""
     reason, partial = "creases of some lines do not explain another", search.network()
     lines: tuple[SearchedLine, ...] = ()
     if search.first is not None and search.line is not search.first.lines:

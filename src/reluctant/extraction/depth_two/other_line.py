@@ -134,7 +134,7 @@ class SeenNeurons(Batch):
 
 
 def same_creases(expected: Marks, seen: Marks) -> IntArray:
-    """For each crease that is expected the one that was seen there, if a single one agrees; none is given twice."""
+    """For each expected crease the one that was seen there, if exactly one agrees; no crease serves twice."""
     window = 20  # creases compared on either side of the place where one is expected
     around = np.searchsorted(seen.t, expected.t)[:, None] + np.arange(-window, window)
     inside = (around >= 0) & (around < len(seen))
@@ -192,7 +192,7 @@ def _in_their_places(
     nothing: IntArray,
     other: OtherLine,
 ) -> SeenNeurons:
-    """The neurons of the other line in the places of those here, or in new ones; without those that are nothing."""
+    """The neurons of the other line in place of the same ones here, or added; without neurons that do nothing."""
     first = FrameLine.first(here.weights.shape[1])
     own, theirs = here.on(first), there.on(first)
     absent = open_here[(here.well_known() & other.lacks(here.on(other.line)))[open_here]]

@@ -235,7 +235,7 @@ def seal_target(make: Callable[[], Oracle], name: str) -> bytes:
 
 
 def _open_sealed(sealed: bytes) -> Oracle:
-    """The oracle that was sealed; an error names what this worker lacks, so that the caller can put it there."""
+    """The oracle that was sealed; an error names the package that this worker lacks."""
     try:
         oracle: Oracle = pickle.loads(sealed)()
     except (UnknownTarget, MissingDependency) as error:
@@ -282,7 +282,7 @@ class RemoteError:
 
     @classmethod
     def of(cls, error: ReluctantError) -> RemoteError:
-        """What it takes to raise it elsewhere; a class of somebody else's becomes the one of ours it stems from."""
+        """The error as it can be raised elsewhere; a class from outside the library becomes its nearest base here."""
         kind = next(base for base in type(error).__mro__ if getattr(errors, base.__name__, None) is base)
         if kind is not type(error):
             return cls(kind.__name__, (str(error),), {})

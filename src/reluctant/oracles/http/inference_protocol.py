@@ -219,7 +219,7 @@ class ModelMetadata:
 
 
 def read_metadata(server: Server, base: str, name: str) -> ModelMetadata:
-    """Ask for the model's metadata; a model that is not there is an error that names those that are."""
+    """Ask for the model's metadata; if there is no such model, the error names the models there are."""
     reply = server.send("GET", server.url)
     if reply.status == NOT_FOUND:
         known = _model_names(server, base)
