@@ -33,7 +33,7 @@ from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
-from reluctant.interface.reach import ClippedInputs, ReadTarget
+from reluctant.interface.reach import ClippedRange, ReadTarget
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
@@ -313,7 +313,7 @@ class Findings:
     layers: CreaseKinds | None = None
     network: CheckedNetwork | None = None
     own_scales: OwnScales | None = None
-    clipped: ClippedInputs | None = None
+    clipped: ClippedRange | None = None
     unit_ratio: float | None = None
     elsewhere: Diagnosis | None = None
     reason: Diagnosis | None = None

@@ -28,7 +28,7 @@ MOST_PARAMETERS = 1000  # of a fit that looks anew at what each of them does
 
 
 @dataclass(frozen=True)
-class Pieces:
+class LinePieces:
     """Stretches of lines without a crease of the network: both ends (n, d), and their lengths."""
 
     start: FloatArray
@@ -36,7 +36,7 @@ class Pieces:
     length: FloatArray
 
     @classmethod
-    def of(cls, network: ReLUNetwork, rng: np.random.Generator) -> Pieces:
+    def of(cls, network: ReLUNetwork, rng: np.random.Generator) -> LinePieces:
         """The longest ones on random lines, a little inside of the creases at their ends."""
         steps, inside = 1001, 2  # of a line, and how many from a crease
         shares, ends = np.linspace(-REACH, REACH, steps), []
@@ -51,7 +51,7 @@ class Pieces:
         start, stop = np.array(ends).reshape(-1, 2, network.dim).transpose(1, 0, 2)
         return cls(start, stop, np.linalg.norm(stop - start, axis=1))
 
-    def bent(self, oracle: Counting, noise: DistanceNoise) -> Pieces:
+    def bent(self, oracle: Counting, noise: DistanceNoise) -> LinePieces:
         """Those along which the target is not straight. Cost: 5 rows each."""
         shares = np.linspace(0, 1, 5)
         rows = self.start[:, None] + shares[:, None] * (self.stop - self.start)[:, None]  # (n, 5, d)
@@ -59,7 +59,7 @@ class Pieces:
         straight = answers[:, :1] + shares[:, None] * (answers[:, -1:] - answers[:, :1])
         sd = noise.at(np.linalg.norm(rows, axis=2).max(axis=1))
         bent = np.abs(answers - straight).max(axis=(1, 2)) > DOUBLE.in_line * sd
-        return Pieces(self.start[bent], self.stop[bent], self.length[bent])
+        return LinePieces(self.start[bent], self.stop[bent], self.length[bent])
 
 
 def with_weak_neuron(
@@ -74,7 +74,7 @@ def with_weak_neuron(
     if network.skips or network.depth == 1 or network.parameters > MOST_PARAMETERS:
         return None
     with oracle.stage("weak neuron"):
-        pieces = Pieces.of(network, rng)
+        pieces = LinePieces.of(network, rng)
         found = _hyperplane(oracle, pieces.bent(oracle, noise), noise, rng) if len(pieces.length) else None
         if found is None:
             return None
@@ -100,7 +100,7 @@ def _without_faint(network: ReLUNetwork, rows: FloatArray, answers: FloatArray) 
 
 
 def _hyperplane(
-    oracle: Counting, bent: Pieces, noise: DistanceNoise, rng: np.random.Generator
+    oracle: Counting, bent: LinePieces, noise: DistanceNoise, rng: np.random.Generator
 ) -> tuple[FloatArray, float] | None:
     """Unit weights and bias of the neuron that bends most of these pieces; None where fewer than half agree."""
     tried, most, agree, step = 4, 12, 1e-4, 0.1  # of the distance to the crease, in all coordinates together

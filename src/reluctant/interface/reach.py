@@ -192,7 +192,7 @@ def clipped_range(oracle: Counting, health: Interface, rng: np.random.Generator)
 
 
 @dataclass(frozen=True)
-class ClippedInputs:
+class ClippedRange:
     """The range that inputs seem to be clipped to, and the diagnosis of a run that failed for this reason."""
 
     low: float
@@ -206,7 +206,7 @@ class ClippedInputs:
 
 def clipped_inputs(
     oracle: Counting, health: Interface, outcome: Outcome, rng: np.random.Generator
-) -> ClippedInputs | None:
+) -> ClippedRange | None:
     """The range that inputs seem to be clipped to, for a run with this outcome; None if there is none.
 
     Cost: nothing where answers change far out, or are those of a link that saturates; else up to 1002 rows. The stage
@@ -226,7 +226,7 @@ def clipped_inputs(
     low, high = float(box.low), float(box.high)
     inside = Remedy("inside-range", "extract", {"domain": (low, high)})  # inside their bounds there is more to find
     fields = {"low": low, "high": high, "outcome": outcome.slug}
-    return ClippedInputs(low, high, Diagnosis("clipped-inputs", fields, (inside,)))
+    return ClippedRange(low, high, Diagnosis("clipped-inputs", fields, (inside,)))
 
 
 def _rounded_inward(bound: float, known: float, inward: float) -> float:

@@ -47,7 +47,7 @@ def read_onnx(path: Path) -> ReLUNetwork:
     reading = GraphReading({t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer})
     name, shape = _single_input(graph, reading.constants)
     reading.inputs = prod(shape)
-    reading.values[name] = Affine(shape, np.zeros(prod(shape)), {INPUT_BASIS: IDENTITY_TERM})
+    reading.values[name] = AffineValue(shape, np.zeros(prod(shape)), {INPUT_BASIS: IDENTITY_TERM})
     for node in graph.node:
         _run_node(onnx, node, reading)
     return _network_of_reading(reading, graph.output[0].name)
@@ -103,7 +103,7 @@ IDENTITY_TERM: Literal["identity"] = "identity"
 
 
 @dataclass(frozen=True)
-class Affine:
+class AffineValue:
     """constant + Σ_k terms[k] @ basis_k, laid out in `shape` (the batch axis left out), before a final `link`."""
 
     shape: tuple[int, ...]
@@ -111,16 +111,16 @@ class Affine:
     terms: dict[int, FloatArray | Literal["identity"]]
     link: Link = "identity"
 
-    def map(self, matrix: Callable[[FloatArray], FloatArray], constant: FloatArray) -> Affine:
+    def map(self, matrix: Callable[[FloatArray], FloatArray], constant: FloatArray) -> AffineValue:
         """Apply a linear function to the term matrices and set the constant."""
         size = len(self.constant)
         dense = {k: np.eye(size) if isinstance(t, str) else t for k, t in self.terms.items()}
         return replace(self, constant=constant, terms={k: matrix(t) for k, t in dense.items()})
 
-    def times(self, w: FloatArray, shape: tuple[int, ...]) -> Affine:
+    def times(self, w: FloatArray, shape: tuple[int, ...]) -> AffineValue:
         """w @ self; an identity term becomes w itself, so that weights are read exactly."""
         terms = {k: w if isinstance(t, str) else w @ t for k, t in self.terms.items()}
-        return Affine(shape, w @ self.constant, terms)  # type: ignore[arg-type]
+        return AffineValue(shape, w @ self.constant, terms)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -128,12 +128,12 @@ class GraphReading:
     """State of one reading: named tensors and the hidden layers so far."""
 
     constants: dict[str, np.ndarray[Any, Any]]
-    values: dict[str, Affine] = field(default_factory=dict)
+    values: dict[str, AffineValue] = field(default_factory=dict)
     layers: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
     skips: Skips = field(default_factory=dict)
     inputs: int = 0
 
-    def add_layer(self, x: Affine) -> None:
+    def add_layer(self, x: AffineValue) -> None:
         """One layer more, with this value before its ReLU."""
         below = len(self.layers)
         width = len(self.layers[-1][1]) if below else self.inputs
@@ -141,7 +141,7 @@ class GraphReading:
         self.layers.append((dense_term(x, below, width), x.constant))
 
 
-def dense_term(value: Affine, basis: int, width: int) -> FloatArray:
+def dense_term(value: AffineValue, basis: int, width: int) -> FloatArray:
     """The matrix of one term, zeros where there is none."""
     term = value.terms.get(basis)
     if term is None:
@@ -156,7 +156,7 @@ def unsupported_node(node: Any, got: str, expected: str) -> UnsupportedModel:
     return UnsupportedModel.about(f"node '{name}'", got=got, expected=expected, fix=fix)
 
 
-def _operand_value(node: Any, index: int, reading: GraphReading) -> Affine:
+def _operand_value(node: Any, index: int, reading: GraphReading) -> AffineValue:
     if node.input[index] not in reading.values:
         raise unsupported_node(node, f"input '{node.input[index]}' that is a constant", "a value computed from x")
     return reading.values[node.input[index]]
@@ -168,7 +168,7 @@ def _operand_constant(node: Any, index: int, reading: GraphReading) -> FloatArra
     return np.asarray(reading.constants[node.input[index]], dtype=np.float64)
 
 
-def _gemm(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+def _gemm(node: Any, attributes: dict[str, Any], reading: GraphReading) -> AffineValue:
     x, w = _operand_value(node, 0, reading), _operand_constant(node, 1, reading)
     if attributes.get("transA", 0):
         raise unsupported_node(node, "transA=1", "transA=0")
@@ -183,20 +183,20 @@ def _gemm(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affin
     return replace(y, constant=y.constant + (bias if beta == 1.0 else beta * bias))
 
 
-def _matmul(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
+def _matmul(node: Any, _: dict[str, Any], reading: GraphReading) -> AffineValue:
     x, w = _operand_value(node, 0, reading), _operand_constant(node, 1, reading)
     if w.ndim != 2 or len(x.constant) != len(w) or x.shape[-1] != len(w):
         raise unsupported_node(node, f"{x.shape} times {w.shape}", "a vector times a matrix")
     return x.times(w.T, (*x.shape[:-1], w.shape[1]))
 
 
-def _relu(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
+def _relu(node: Any, _: dict[str, Any], reading: GraphReading) -> AffineValue:
     x = _operand_value(node, 0, reading)
     reading.add_layer(x)
-    return Affine(x.shape, np.zeros(len(x.constant)), {len(reading.layers): IDENTITY_TERM})
+    return AffineValue(x.shape, np.zeros(len(x.constant)), {len(reading.layers): IDENTITY_TERM})
 
 
-def _leaky_relu(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+def _leaky_relu(node: Any, attributes: dict[str, Any], reading: GraphReading) -> AffineValue:
     """a z + (1 - a) max(z, 0), with the layer z before it still in reach."""
     default_slope = 0.01
     x = _operand_value(node, 0, reading)
@@ -208,7 +208,7 @@ def _leaky_relu(node: Any, attributes: dict[str, Any], reading: GraphReading) ->
     return _sum(x.map(lambda t: t * slopes[:, None], x.constant * slopes), above)
 
 
-def _batch_norm(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+def _batch_norm(node: Any, attributes: dict[str, Any], reading: GraphReading) -> AffineValue:
     """(z - mean) / sqrt(variance + ε) · scale + bias, as it is after training."""
     default_epsilon = 1e-5
     x, (scale, bias, mean, variance) = (
@@ -223,7 +223,7 @@ def _batch_norm(node: Any, attributes: dict[str, Any], reading: GraphReading) ->
     return x.map(lambda t: t * factors[:, None], (x.constant - mean) * factors + bias)
 
 
-def _concat(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+def _concat(node: Any, attributes: dict[str, Any], reading: GraphReading) -> AffineValue:
     parts = [_operand_value(node, k, reading) for k in range(len(node.input))]
     if any(len(part.shape) != 1 for part in parts) or attributes.get("axis", 1) not in (1, -1):
         raise unsupported_node(node, f"a Concat over axis {attributes.get('axis')}", "rows side by side")
@@ -236,10 +236,10 @@ def _concat(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Aff
         for part, end in zip(parts, ends, strict=True):
             whole[end - len(part.constant) : end] = dense_term(part, basis, width)
         terms[basis] = whole
-    return Affine(constant.shape, constant, terms)
+    return AffineValue(constant.shape, constant, terms)
 
 
-def _add_or_sub(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
+def _add_or_sub(node: Any, _: dict[str, Any], reading: GraphReading) -> AffineValue:
     values = [name for name in node.input if name in reading.values]
     if len(values) == 2:
         return _add_values(node, *(reading.values[name] for name in values))
@@ -253,19 +253,19 @@ def _add_or_sub(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
     return x.map(lambda t: sign * t, other + sign * x.constant)
 
 
-def _add_values(node: Any, x: Affine, y: Affine) -> Affine:
+def _add_values(node: Any, x: AffineValue, y: AffineValue) -> AffineValue:
     if node.op_type != "Add" or x.shape != y.shape:
         raise unsupported_node(node, f"{node.op_type} of two computed values", "an Add of a layer and a skip")
     return _sum(x, y)
 
 
-def _sum(x: Affine, y: Affine) -> Affine:
+def _sum(x: AffineValue, y: AffineValue) -> AffineValue:
     size = len(x.constant)
     both = {k: dense_term(x, k, size) + dense_term(y, k, size) for k in set(x.terms) & set(y.terms)}
-    return Affine(x.shape, x.constant + y.constant, {**x.terms, **y.terms, **both})
+    return AffineValue(x.shape, x.constant + y.constant, {**x.terms, **y.terms, **both})
 
 
-def _mul_or_div(node: Any, _: dict[str, Any], reading: GraphReading) -> Affine:
+def _mul_or_div(node: Any, _: dict[str, Any], reading: GraphReading) -> AffineValue:
     index = 0 if node.input[0] in reading.values else 1
     if node.op_type == "Div" and index == 1:
         raise unsupported_node(node, "division by a computed value", "division by a constant")
@@ -284,7 +284,7 @@ def _broadcast_constant(node: Any, index: int, reading: GraphReading) -> FloatAr
         raise unsupported_node(node, f"a constant of shape {constant.shape}", f"one that fits {x.shape}") from error
 
 
-def _reshape(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+def _reshape(node: Any, attributes: dict[str, Any], reading: GraphReading) -> AffineValue:
     x = _operand_value(node, 0, reading)
     if node.op_type == "Flatten":
         if attributes.get("axis", 1) != 1:
@@ -307,7 +307,7 @@ OVER_CLASSES: dict[str, Link] = {"Softmax": "softmax", "LogSoftmax": "log-softma
 LINK_OPS: dict[str, Link] = {**OVER_CLASSES, "Sigmoid": "sigmoid", "Tanh": "tanh"}
 
 
-def _link_node(node: Any, attributes: dict[str, Any], reading: GraphReading) -> Affine:
+def _link_node(node: Any, attributes: dict[str, Any], reading: GraphReading) -> AffineValue:
     x = _operand_value(node, 0, reading)
     if node.op_type in OVER_CLASSES and attributes.get("axis", -1) not in (-1, len(x.shape)):
         raise unsupported_node(node, f"softmax over axis {attributes['axis']}", "softmax over the last axis")
@@ -316,7 +316,7 @@ def _link_node(node: Any, attributes: dict[str, Any], reading: GraphReading) -> 
 
 SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Dropout"}
 
-HANDLERS: dict[str, Callable[[Any, dict[str, Any], GraphReading], Affine]] = {
+HANDLERS: dict[str, Callable[[Any, dict[str, Any], GraphReading], AffineValue]] = {
     "Gemm": _gemm,
     "MatMul": _matmul,
     "Relu": _relu,

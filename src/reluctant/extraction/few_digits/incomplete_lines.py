@@ -47,7 +47,7 @@ class LineSamples:
 
 
 @dataclass(frozen=True)
-class Run:
+class StraightRun:
     """Samples start…stop-1 and their straight line: value and slope (m,) at `centre`, with deviations."""
 
     start: int
@@ -61,7 +61,7 @@ class Run:
     slope_sd: float
 
     @classmethod
-    def of(cls, samples: LineSamples, start: int, stop: int) -> Run:
+    def of(cls, samples: LineSamples, start: int, stop: int) -> StraightRun:
         """The weighted line through these samples."""
         t, f, weight = samples.t[start:stop], samples.f[start:stop], samples.sd[start:stop] ** -2.0
         total = weight.sum()
@@ -102,7 +102,7 @@ class Meeting:
     bend: float
 
     @classmethod
-    def of(cls, left: Run, right: Run) -> Meeting:
+    def of(cls, left: StraightRun, right: StraightRun) -> Meeting:
         """NaN for lines of the same slope."""
         change = right.slope - left.slope
         square = float(change @ change)
@@ -135,7 +135,7 @@ class LineReading:
     """A line as far as it was read: samples, straight runs in order, and the kinks that are certain."""
 
     samples: LineSamples
-    runs: list[Run]
+    runs: list[StraightRun]
     kinks: list[Kink]
 
     @property
@@ -195,19 +195,19 @@ def read_incomplete_line(
     return LineReading(samples, runs, kinks)
 
 
-def _straight_runs(samples: LineSamples) -> list[Run]:
+def _straight_runs(samples: LineSamples) -> list[StraightRun]:
     """From left to right, the longest runs that a line explains."""
     n, flat, runs, start = len(samples), _flat(samples), [], 0
     while start < n - 2:
         if not flat[start]:
             start += 1
             continue
-        stop, run = start + 3, Run.of(samples, start, start + 3)
+        stop, run = start + 3, StraightRun.of(samples, start, start + 3)
         while stop < n and run.explains(samples.part(stop, stop + 1)):
             stop += 1
-            run = Run.of(samples, start, stop)
+            run = StraightRun.of(samples, start, stop)
         if stop - start > 4 and not run.explains(samples.part(start, stop)):  # bent, by little at each sample
-            stop, run = start + 3, Run.of(samples, start, start + 3)
+            stop, run = start + 3, StraightRun.of(samples, start, start + 3)
         runs.append(run)
         start = stop
     return runs
@@ -223,21 +223,23 @@ def _flat(samples: LineSamples) -> list[bool]:
     return list(off < STRAIGHT * noise)
 
 
-def _merged_runs(samples: LineSamples, runs: list[Run]) -> list[Run]:
+def _merged_runs(samples: LineSamples, runs: list[StraightRun]) -> list[StraightRun]:
     """Neighbouring runs of the same line as one."""
-    merged: list[Run] = []
+    merged: list[StraightRun] = []
     for run in runs:
         if merged:
             last = merged[-1]
             same = Meeting.of(last, run).bend < STRAIGHT and last.explains(samples.part(last.stop, run.stop))
             if same:
-                merged[-1] = Run.of(samples, last.start, run.stop)
+                merged[-1] = StraightRun.of(samples, last.start, run.stop)
                 continue
         merged.append(run)
     return merged
 
 
-def _kinks_between(samples: LineSamples, runs: list[Run], least_gap: float) -> tuple[list[Kink], list[FloatArray]]:
+def _kinks_between(
+    samples: LineSamples, runs: list[StraightRun], least_gap: float
+) -> tuple[list[Kink], list[FloatArray]]:
     """Kinks that are certain, and positions to ask at for the others."""
     kinks: list[Kink] = []
     wanted: list[FloatArray] = []
@@ -253,7 +255,7 @@ def _kinks_between(samples: LineSamples, runs: list[Run], least_gap: float) -> t
     return kinks, wanted
 
 
-def _is_consistent(met: Meeting, left: Run, right: Run, between: LineSamples) -> bool:
+def _is_consistent(met: Meeting, left: StraightRun, right: StraightRun, between: LineSamples) -> bool:
     """True if the lines meet in the gap, and samples of the gap lie on them."""
     position_room, clear = 4.0, 0.25  # deviations; and of the shorter run, how well the position has to be known
     if not np.isfinite(met.t) or met.sd >= clear * min(left.length, right.length):
@@ -266,7 +268,7 @@ def _is_consistent(met: Meeting, left: Run, right: Run, between: LineSamples) ->
     )
 
 
-def _witnesses_missing(met: Meeting, left: Run, right: Run, between: LineSamples) -> FloatArray:
+def _witnesses_missing(met: Meeting, left: StraightRun, right: StraightRun, between: LineSamples) -> FloatArray:
     """Positions close to a kink, on each side that has no sample there."""
     near = max(10 * met.sd, 0.04 * min(left.length, right.length))
     missing = []

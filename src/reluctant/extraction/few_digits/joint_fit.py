@@ -174,10 +174,10 @@ class JointFit:
         inside = sum(float((rows.residual(self.core) ** 2).sum()) for rows in answer_sets(self.points, self.extension))
         return inside + float((self.random_residual**2).sum())
 
-    def equations(self) -> Equations:
+    def equations(self) -> FitEquations:
         """The linear equations of a step."""
         anywhere = Linearised(self.anywhere, self.core, self.extension)
-        return Equations(arrow_equations(self.core, self.points, self.extension), anywhere, self.random_residual)
+        return FitEquations(arrow_equations(self.core, self.points, self.extension), anywhere, self.random_residual)
 
     @property
     def chi(self) -> float:
@@ -196,7 +196,7 @@ class JointFit:
 
 
 @dataclass(frozen=True)
-class Equations:
+class FitEquations:
     """Normal equations of a step: an arrow, and answers at random inputs that give products with residuals."""
 
     arrow: Arrow
@@ -238,7 +238,7 @@ def polish_all(fit: JointFit) -> tuple[JointFit, FloatArray]:
     return found, _weight_errors(equations.nearly, Layout.of(found.core))
 
 
-def _gauss_newton_step(equations: Equations, enough: float) -> ParameterStep | None:
+def _gauss_newton_step(equations: FitEquations, enough: float) -> ParameterStep | None:
     """The step, or None where the gradient promises that it would gain less than `enough` squares."""
     damping = 1e-9  # of columns of norm one: scales of neurons are free
     inverse, wanted = equations.nearly.inverse(damping), equations.wanted
