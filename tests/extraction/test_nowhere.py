@@ -11,7 +11,7 @@ import pytest
 import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.any_depth.kinks import KinkStore
-from reluctant.extraction.attempts import Extraction
+from reluctant.extraction.attempts import Search
 from reluctant.extraction.depth_two.scaffold import _unresolved, neurons_on_a_line
 from reluctant.extraction.few_digits.view import look_from
 from reluctant.extraction.method import StageFailed
@@ -85,13 +85,13 @@ def test_rows_of_nan_are_a_failed_attempt(monkeypatch) -> None:
     def attempt(self, place, *args):
         place.oracle.query(np.full((1, 6), np.nan))
 
-    monkeypatch.setattr(Extraction, "attempt", attempt)
+    monkeypatch.setattr(Search, "attempt", attempt)
     found = rl.extract(rl.open_oracle(planted((6, 5, 1), 0)), attempts=2)
     assert not found.ok
     assert all("NaN" in failure for failure in found.evidence["failures"])
 
 
 def test_rows_outside_a_domain_are_told(monkeypatch) -> None:
-    monkeypatch.setattr(Extraction, "attempt", lambda self, place, *args: place.oracle.query(np.full((1, 6), 9.0)))
+    monkeypatch.setattr(Search, "attempt", lambda self, place, *args: place.oracle.query(np.full((1, 6), 9.0)))
     with pytest.raises(OutsideDomain):
         rl.extract(rl.open_oracle(planted((6, 5, 1), 0), domain=(-1, 1)))

@@ -8,7 +8,7 @@ import reluctant as rl
 from reluctant.audit import audit
 from reluctant.audit.findings import is_copy
 from reluctant.domains import Domain
-from reluctant.extraction import attempts
+from reluctant.extraction import boxes
 from reluctant.extraction.candidate_check import CheckedNetwork
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
@@ -110,7 +110,7 @@ def test_ratios_of_classes_are_read_far_beyond_log_odds(times: float) -> None:
 
 
 def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "WIDER_BOX_ROWS", np.inf)
+    monkeypatch.setattr(boxes, "WIDER_BOX_ROWS", np.inf)
     network = planted([5, 8, 3], rng=0, bias=1.5)
     (w, a), (b, c) = network.weights, network.biases
     true = ReLUNetwork([w, 60 * a], [b, 60 * c])
@@ -120,7 +120,7 @@ def test_classes_that_fade_below_all_numbers_are_no_creases(monkeypatch: pytest.
 
 def test_wider_boxes_have_a_share_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rl.extract(opened(steep(6, 4)), rng=6)
-    monkeypatch.setattr(attempts, "WIDER_BOX_ROWS", 0.0)
+    monkeypatch.setattr(boxes, "WIDER_BOX_ROWS", 0.0)
     found = rl.extract(opened(steep(6, 4)), rng=6)
     assert found.outcome is Outcome.UNVERIFIED
     assert found.queries < whole.queries
