@@ -11,9 +11,8 @@ from sweeps import sweep
 from reluctant import DepthTwo, ReLUNetwork, check_health, extract, learn, open_oracle
 from reluctant.defenses import defend
 from reluctant.interface import Shape
-from reluctant.interface.diagnoses import hidden_structure
+from reluctant.interface.diagnoses import hidden_structure, too_few_digits
 from reluctant.interface.noise import UNIFORM_SD, RawDigits
-from reluctant.interface.reach import too_few_digits
 from reluctant.networks.onnx import write_onnx
 from reluctant.oracles import Kind
 from reluctant.results import Outcome

@@ -27,7 +27,6 @@ from reluctant.estimation.formulas import (
 )
 from reluctant.evidence import Measured
 from reluctant.interface import Interface
-from reluctant.interface.reach import answers_labels, exact_refusal
 from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting, Facts
@@ -133,9 +132,9 @@ def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate:
 
 def answers_of(health: Interface) -> str:
     """What the answers give, as an estimate takes it."""
-    if answers_labels(health):
+    if health.answers_labels:
         return LABELS
-    if exact_refusal(health) is not Outcome.LOW_PRECISION:
+    if health.exact_refusal is not Outcome.LOW_PRECISION:
         rounded = health.decimals is not None and health.decimals >= UNMEASURED_DECIMALS[DECIMALS]
         return f"{DECIMALS}={health.decimals}" if rounded else FLOAT64
     if health.number_format == FLOAT32 and health.decimals:
@@ -178,7 +177,7 @@ def _widths_of_file(known: Findings) -> Widths | None:
 def _rows(oracle: Counting, known: Findings, health: Interface, widths: Widths) -> Range | None:
     """There are numbers for values that are answered everywhere."""
     everywhere = oracle.facts.domain.is_space and known.reach is None
-    refused = health.refusal is not None and not answers_labels(health)
+    refused = health.refusal is not None and not health.answers_labels
     if known.linked or not everywhere or refused or len(widths) < FEWEST_LAYERS:
         return None
     return estimate(widths, precision=answers_of(health)).queries

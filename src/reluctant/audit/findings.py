@@ -37,7 +37,6 @@ from reluctant.evidence import Measured
 from reluctant.interface import Interface
 from reluctant.interface.diagnoses import NOISIEST_READ
 from reluctant.interface.kinds import IntegerKind
-from reluctant.interface.reach import answers_labels
 from reluctant.learning.student import DIFFERING
 from reluctant.learning.student_losses import HeldOutError, labels_allowed
 from reluctant.messages import Diagnosis
@@ -287,7 +286,7 @@ class Findings:
     @property
     def of_labels(self) -> bool:
         """True if the target answers labels alone."""
-        return self.health is not None and answers_labels(self.health)
+        return self.health is not None and self.health.answers_labels
 
     @property
     def apart(self) -> bool:

@@ -41,20 +41,12 @@ from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
+from reluctant.interface.diagnoses import too_few_digits
 from reluctant.interface.kinds import Shape
-from reluctant.interface.reach import (
-    clipped_inputs,
-    enough_inside_bounds,
-    exact_refusal,
-    few_digits_are_enough,
-    has_noticeable_noise,
-    too_few_digits,
-)
+from reluctant.interface.reach import clipped_inputs
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import Counting
-from reluctant.oracles.input_units import (
-    Box,
-)
+from reluctant.oracles.input_units import Box
 from reluctant.results import Outcome, Result, Run
 from reluctant.verification.agreement import HeldOutRows
 from reluctant.verification.comparison import (
@@ -190,7 +182,7 @@ class Search:
             Need.SPACE if place.oracle.facts.domain.is_space else Need.BOUNDS,
             Need.ONE_INPUT if place.oracle.dim == 1 else Need.MORE_INPUTS,
         }
-        noisy = has_noticeable_noise(place.health) and self.may_use_few_digits(place)
+        noisy = place.health.has_noticeable_noise and self.may_use_few_digits(place)
         also = {Need.NOISE: noisy, Need.ROUNDED: place.is_rounded, Need.OWN_BOX: place.box is not None}
         return frozenset(found | {need for need, there in also.items() if there})
 
@@ -211,20 +203,20 @@ class Search:
         """Few digits are no refusal where a method for them can look, and no other was asked for."""
         method, explained = self.method, place.oracle.explained is not None
         allowed = method is None or method.few_digits or (explained and method.reads_gradients)
-        return few_digits_are_enough(place.health, place.oracle.facts) and allowed
+        return place.health.few_digits_are_enough and allowed
 
     def go_on(self, place: Place, attempts: int) -> Ending:
         """Refuse, or try what the digits allow."""
         affine = self.verified_map(place) if place.box is not None else None
         if affine is not None:
             return Outcome.RECOVERED, affine
-        refusal = exact_refusal(place.health)
+        refusal = place.health.exact_refusal
         few_digits = refusal is Outcome.LOW_PRECISION and self.may_use_few_digits(place)
         if refusal is not None and not few_digits:
             return refusal, None
         outcome, network = self.try_methods(place, attempts, few_digits)
         astray = outcome in OF_SCALES  # a range that inputs are clipped to hides no digits
-        if astray or (outcome is Outcome.LOW_PRECISION and enough_inside_bounds(place.health)):
+        if astray or (outcome is Outcome.LOW_PRECISION and place.health.few_digits_are_enough_inside):
             clipped = clipped_inputs(place.oracle, place.health, outcome, self.rng)
             if clipped is not None:
                 self.found.clipped, self.found.reason = clipped, clipped.reason
@@ -237,7 +229,7 @@ class Search:
         """
         straight = place.health.shape is Shape.AFFINE and place.health.refusal is None
         facts = place.oracle.facts
-        anywhere = facts.domain.is_space or facts.saturates or exact_refusal(place.health) is not None
+        anywhere = facts.domain.is_space or facts.saturates or place.health.exact_refusal is not None
         return straight and anywhere and self.method is None
 
     def verified_map(self, place: Place) -> ReLUNetwork | None:

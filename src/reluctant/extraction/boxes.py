@@ -31,12 +31,9 @@ from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import refuse_labels
 from reluctant.interface.reach import (
-    exact_refusal,
-    in_few_bits,
     is_rounded_inside,
     larger,
     readable_box,
-    shows_too_little,
     smaller,
     unsaturated_box,
 )
@@ -55,7 +52,7 @@ IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LA
 
 def search_boxes(search: Search, space: Place, attempts: int) -> Ending:
     """Inside a box that the target's answers choose; where no line of values is read there, a fit to probabilities."""
-    out_of_reach = exact_refusal(space.health) is Outcome.OUT_OF_REACH
+    out_of_reach = space.health.exact_refusal is Outcome.OUT_OF_REACH
     box = (unsaturated_box if out_of_reach else readable_box)(space.oracle, search.rng)
     if search.method is not None or not space.may_be_fitted:
         return _go_inside(search, space, box, attempts)
@@ -111,7 +108,7 @@ def _go_inside(search: Search, space: Place, box: Domain | None, attempts: int) 
                 raise
             box = smaller(box)
             continue
-        if shows_too_little(outcome, health) and not search.found.failures:
+        if health.shows_too_little(outcome) and not search.found.failures:
             search.found.reason = None
             box = larger(box)
             continue
@@ -120,7 +117,7 @@ def _go_inside(search: Search, space: Place, box: Domain | None, attempts: int) 
             return outcome, network
         return _beyond_the_box(search, space.oracle, box, checked)
     refuse_labels(space.oracle)
-    unreadable = in_few_bits(health) and unsaturated_box(space.oracle, search.rng) is not None
+    unreadable = health.in_few_bits and unsaturated_box(space.oracle, search.rng) is not None
     return (Outcome.LOW_PRECISION if unreadable else Outcome.OUT_OF_REACH), None
 
 
@@ -128,7 +125,7 @@ def _look_inside(search: Search, place: Place, attempts: int) -> Ending:
     """Refuse, or try what the digits allow; those of values behind a link may be fewer than lines show."""
     if not is_rounded_inside(place.oracle, search.rng):
         return search.go_on(place, attempts)
-    search.found.reason = search.found.reason if in_few_bits(place.health) else IN_STEPS
+    search.found.reason = search.found.reason if place.health.in_few_bits else IN_STEPS
     return Outcome.LOW_PRECISION, None
 
 

@@ -34,11 +34,7 @@ from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
-from reluctant.interface.reach import (
-    answers_labels,
-    find_link,
-    saturates,
-)
+from reluctant.interface.reach import find_link
 from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE
 from reluctant.networks import ReLUNetwork
@@ -278,7 +274,7 @@ class Recovery:
         affine = search.verified_map(place)
         if affine is not None:
             return Outcome.RECOVERED, affine
-        if search.method is None and (answers_labels(place.health) or labels_apart(place, search.rng)):
+        if search.method is None and (place.health.answers_labels or labels_apart(place, search.rng)):
             search.method = FromLabels()
         if search.reads_labels:
             return search.try_methods(place, attempts, few_digits=False)
@@ -286,7 +282,7 @@ class Recovery:
             may = search.may_read_rounded and place.may_be_fitted
             return search.try_methods(place, min(attempts, FITS), True) if may else (Outcome.LOW_PRECISION, None)
         needs_space = search.method is not None and search.method.needs_space
-        if saturates(place.health, place.oracle.facts) and not needs_space:
+        if place.health.needs_box and not needs_space:
             return search_boxes(search, place, attempts)
         return search.go_on(place, attempts)
 
@@ -302,6 +298,8 @@ class Recovery:
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
         search = self.search
+        if place.health.refusal is None:  # nothing that a link would explain
+            return place
         read = find_link(place.oracle, place.health, search.rng, coarse=search.may_read_rounded)
         if read is None:
             return place

@@ -97,9 +97,8 @@ def look_along(
     spread = lines.scale + (float(np.median(np.abs(t))) if len(t) else 0.0)
     unmeasured = np.full(len(middle), np.inf)
     line = LineInPlane(plane, t, middle, length, slope, *_no_votes(len(t)), spread, int(scan.open.sum()), unmeasured)
-    new = (
-        _new_creases(t, known, lines.scale) & np.isfinite(middle[:-1]) & np.isfinite(middle[1:])
-    )  # some may be nowhere
+    somewhere = np.isfinite(middle[:-1]) & np.isfinite(middle[1:])
+    new = _new_creases(t, known, lines.scale) & somewhere
     if most_rows is not None and line.open > HOPELESS * len(t):
         return line
     if most is not None:

@@ -238,12 +238,9 @@ def _room(points: FloatArray, directions: FloatArray, domain: Domain) -> FloatAr
     return np.asarray(np.where(directions[None] == 0, np.inf, room).min(axis=2))
 
 
-EXTRAPOLATION_NOISE = np.sqrt(
-    10.0
-)  # noise of the gap between two lines half way between their samples, of one answer's
-SMALLEST_CROSSED_BEND = (
-    20 * DOUBLE.in_line
-)  # in deviations of an answer, over the reach: the meeting point is then well known
+# Noise of the gap between two lines, half way between their samples, in units of that of one answer.
+EXTRAPOLATION_NOISE = np.sqrt(10.0)
+SMALLEST_CROSSED_BEND = 20 * DOUBLE.in_line  # deviations of an answer, over the reach: the meeting point is well known
 
 
 @dataclass(frozen=True)

@@ -37,12 +37,12 @@ class RowSpace:
         return len(self.frame.basis)
 
 
-def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator, *, scale: float = 1.0) -> RowSpace:
+def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator) -> RowSpace:
     """Find the row space. Cost: about dim + 30 rows for every min(outputs, open directions) of the rank."""
     enough_quiet = 3  # rounds without any change that end the search
     fresh, less = 1e-2, 10.0  # part of a gradient that is a new direction, and how much less after a point without any
     most_failures = 20  # in a row: points at which no new direction could be measured
-    search = _RowSpaceSearch(ask, dim, noise, rng, scale)
+    search = _RowSpaceSearch(ask, dim, noise, rng)
     quiet = failures = 0
     while quiet < enough_quiet and search.rank < dim:
         if failures == most_failures:
@@ -65,8 +65,8 @@ def value_changes(ask: Ask, starts: FloatArray, moves: FloatArray) -> tuple[Floa
 class _RowSpaceSearch:
     """The directions found so far, and the gradients they come from."""
 
-    def __init__(self, ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator, scale: float) -> None:
-        self.ask, self.dim, self.noise, self.rng, self.scale = ask, dim, noise, rng, scale
+    def __init__(self, ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator) -> None:
+        self.ask, self.dim, self.noise, self.rng = ask, dim, noise, rng
         self.basis = np.empty((0, dim))
         self.rows: list[FloatArray] = []  # gradients of single outputs, of norm one
         self.kept, self.left = np.inf, 0.0  # smallest part that counts as a direction, largest that does not
@@ -81,8 +81,8 @@ class _RowSpaceSearch:
         tests = 6  # steps tried together
         reach = 3.0  # length of a test step, in typical inputs
         new = 1e-7  # change that counts, of the spread of the answers: the directions so far are not exact either
-        starts = self.scale * self.rng.standard_normal((tests, self.dim))
-        length = reach * self.scale * float(np.sqrt(self.dim))
+        starts = self.rng.standard_normal((tests, self.dim))
+        length = reach * float(np.sqrt(self.dim))
         moves = orthogonal_moves(self.basis, tests, length, self.rng)
         change, answers = value_changes(self.ask, starts, moves)
         self.spread = max(self.spread, float(answers.std(axis=0).max()), float(change.max()))
@@ -109,7 +109,7 @@ class _RowSpaceSearch:
         longest_step, shorter, most_steps = 1.0, 2.0, 13
         wider = 6.0  # a coordinate may weigh this much more than a random direction
         sd = float(self.noise.at(np.linalg.norm(point, axis=1))[0])
-        here, step = self.ask(point), longest_step * self.scale
+        here, step = self.ask(point), longest_step
         for _ in range(most_steps):
             move = wider * step * self.rng.standard_normal((2, self.dim)) / np.sqrt(self.dim)
             ahead, behind = np.split(self.ask(np.concatenate([point + move, point - move])), 2)

@@ -245,3 +245,47 @@ def _constant_beyond(found: Interface) -> tuple[dict[str, Any], tuple[Remedy, ..
     unclear = (found.shape is Shape.SMOOTH or found.may_be_sigmoids) and not found.are_of_a_link
     why = "saturated-or-clipped" if unclear else "clipped"
     return {"scale": found.constant_beyond, "why": why}, (GIVE_DOMAIN,)
+
+
+# ---- what `extract` would do
+
+WOULD_REFUSE = Diagnosis("would-refuse")
+
+
+def extraction_prospects(found: Interface) -> tuple[Diagnosis, ...]:
+    """What `extract` would do; nothing where the diagnosis of the interface says why it refuses the target."""
+    refusal = found.exact_refusal
+    if found.raw is not None and found.raw.too_coarse:
+        fitted = found.raw.may_be_fitted(found.facts.outputs)
+        return (Diagnosis("fits-probabilities") if fitted else WOULD_REFUSE,)  # the interface says why
+    noisy = found.raw is not None and not found.deterministic and found.refusal is None
+    if found.needs_box or noisy:  # noise far out leaves some probabilities that are not 0 or 1
+        assert found.raw is not None
+        if found.raw.certain:
+            return ()
+        if found.noise.absolute > NOISIEST_READ * found.spread:
+            return (WOULD_REFUSE, too_few_digits(found, tried=False))
+        return (Diagnosis("inside-a-box", remedies=_more_digits(found)),)
+    if found.answers_labels:
+        return (Diagnosis("from-labels"),)
+    if found.refusal is not None:
+        return ()
+    if refusal is None:
+        return (Diagnosis("exact-weights"),)
+    if refusal is not Outcome.LOW_PRECISION:
+        return (WOULD_REFUSE, refusal.diagnosis)
+    if found.few_digits_are_enough:
+        return (Diagnosis("with-few-digits", remedies=_more_digits(found)),)
+    return (WOULD_REFUSE, too_few_digits(found, tried=False))
+
+
+def _more_digits(found: Interface) -> tuple[Remedy, ...]:
+    return (FLOAT64,) if found.more_digits else ()
+
+
+def too_few_digits(found: Interface, *, tried: bool) -> Diagnosis:
+    """Why a target ended with too few digits; tried: the method for few digits did not succeed."""
+    if found.raw is not None and found.raw.too_coarse:
+        return unreadable_values(found)
+    fields = digits_limit(found) | {"tried": tried}
+    return Diagnosis("too-few-digits", fields, _more_digits(found) or what_is_left(found))

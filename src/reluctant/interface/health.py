@@ -6,7 +6,7 @@ deterministic; a look far out shows where they end. The kind of answers, their d
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Unpack
 
@@ -14,7 +14,14 @@ import numpy as np
 
 from reluctant._notebook import html_table
 from reluctant.errors import InvalidInput, TargetError
-from reluctant.interface.diagnoses import findings, hidden_structure, refusal_diagnosis
+from reluctant.interface.diagnoses import (
+    FAR_ENOUGH,
+    NOISIEST_READ,
+    extraction_prospects,
+    findings,
+    hidden_structure,
+    refusal_diagnosis,
+)
 from reluctant.interface.kinds import (
     NOISE_FACTOR,
     STEPS,
@@ -53,7 +60,7 @@ from reluctant.interface.noise import (
     read_noise,
 )
 from reluctant.messages import Diagnosis
-from reluctant.numerics import FloatArray, Noise, Rng, as_generator
+from reluctant.numerics import DOUBLE, FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Facts, Kind
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
@@ -66,6 +73,8 @@ REFUSALS = {
     Shape.SMOOTH: Outcome.NOT_PIECEWISE_LINEAR,
     Shape.PIECEWISE_CONSTANT: Outcome.PIECEWISE_CONSTANT,
 }
+VERIFIABLE = 1e-6  # of the output's deviation: an exact network must be verifiable to this
+NOTICED_NOISE = 1e-8  # of the output's deviation: from here on the method for few digits has the first attempt
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,7 @@ class Interface:
     largest_scale: largest input scale answered with finite numbers, None where only a domain was asked.
     constant_beyond: scale from which answers no longer change (inputs are clipped, or it saturates).
     queries: rows spent.
+    facts: what the target says of itself: its domain, its link.
     raw: digits of the target's own answers, before its link is undone; None without a link.
     unit: every answer at the scale of use lies between 0 and 1.
     sigmoids: the answers are probabilities of sigmoids, by how lines bend.
@@ -100,7 +110,6 @@ class Interface:
     trees: and each step depends on one input alone, and far out there are none, as with the splits of trees.
     class_columns: outputs that hold class numbers (or counts) beside others that do not.
     varies_far_out: all answers are the same at the scale of use, and not far out.
-    facts: what the target says of itself: its domain, its link.
     far_out: rows far out that were asked, and their answers; None inside a domain.
     """
 
@@ -117,6 +126,7 @@ class Interface:
     largest_scale: float | None
     constant_beyond: float | None
     queries: int
+    facts: Facts = field(repr=False, compare=False)
     raw: RawDigits | None = None
     unit: bool = False
     sigmoids: bool = False
@@ -132,7 +142,6 @@ class Interface:
     trees: bool = False
     class_columns: tuple[int, ...] = ()
     varies_far_out: bool = False
-    facts: Facts | None = field(default=None, repr=False, compare=False)
     far_out: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -169,9 +178,7 @@ class Interface:
     @property
     def prospects(self) -> tuple[Diagnosis, ...]:
         """What `extract` would do; nothing where `diagnosis` says why it refuses the target."""
-        from reluctant.interface.reach import extraction_prospects  # which looks at the target by this class
-
-        return () if self.facts is None else extraction_prospects(self, self.facts)
+        return extraction_prospects(self)
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.findings(), *self.prospects)))
@@ -212,6 +219,71 @@ class Interface:
         """True if answers are squashed, or curved inside a domain: how they end is unknown there."""
         return self.squashed or (self.shape is Shape.SMOOTH and self.largest_scale is None)
 
+    # ---- what methods can do with it
+
+    @property
+    def answers_labels(self) -> bool:
+        """True if the target answers labels, as numbers or as one 1 among 0s, wherever it is asked."""
+        clear = self.answers is Kind.LABELS and self.integers in (None, IntegerKind.LABELS)
+        return clear and self.shape is Shape.PIECEWISE_CONSTANT
+
+    @property
+    def exact_refusal(self) -> Outcome | None:
+        """The outcome that exact extraction would end with at once, or None."""
+        if self.refusal is not None:
+            return self.refusal
+        verifiable = DOUBLE.deviations * self.noise.at(self.spread) <= VERIFIABLE * self.spread
+        if self.number_format != "float64" or not verifiable:
+            return Outcome.LOW_PRECISION
+        if self.largest_scale is not None and self.largest_scale < FAR_ENOUGH:
+            return Outcome.OUT_OF_REACH
+        return None
+
+    @property
+    def has_noticeable_noise(self) -> bool:
+        """True if there is noise that exact methods can work with, but are not made for."""
+        noise = DOUBLE.deviations * self.noise.at(self.spread)
+        return self.exact_refusal is None and noise > NOTICED_NOISE * self.spread
+
+    @property
+    def answered_far_out(self) -> bool:
+        """True if the target gave finite answers far from the origin."""
+        return self.largest_scale is not None and self.largest_scale >= FAR_ENOUGH
+
+    @property
+    def needs_box(self) -> bool:
+        """True if probabilities that saturate keep a method from looking far out: a box around the origin may do."""
+        refusal = self.exact_refusal
+        near = refusal in (Outcome.OUT_OF_REACH, Outcome.NON_FINITE)
+        may = near or (refusal is Outcome.LOW_PRECISION and not self.answered_far_out)
+        return may and self.facts.saturates and self.facts.domain.is_space
+
+    @property
+    def few_digits_are_enough(self) -> bool:
+        """True if the method for few digits can look: far out, or inside a box where enough of them are left."""
+        if self.number_format == "float16":
+            return False
+        if self.facts.domain.is_space:
+            return self.answered_far_out
+        return self.facts.domain.is_box and self.few_digits_are_enough_inside
+
+    @property
+    def few_digits_are_enough_inside(self) -> bool:
+        """True if the method for few digits could read lines inside bounds."""
+        return self.noise.at(self.spread) <= NOISIEST_READ * self.spread
+
+    @property
+    def in_few_bits(self) -> bool:
+        """True if probabilities behind a link have no more digits than a number format below float64 holds."""
+        return self.raw is not None and self.raw.number_format != "float64"
+
+    def shows_too_little(self, outcome: Outcome) -> bool:
+        """True if a box shows nothing for its place: next to certainty probabilities with all digits lose them."""
+        if self.raw is None or self.raw.decimals is not None or not self.deterministic:
+            return False
+        nothing = outcome in (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT, Outcome.LOW_PRECISION)
+        return nothing and not self.in_few_bits
+
     def _repr_html_(self) -> str:
         facts = {
             "answers": self.answers,
@@ -229,9 +301,11 @@ class Interface:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every field, the outcome of a refusal, and its diagnosis."""
         refusal, diagnosis = self.refusal, self.diagnosis
-        measured = asdict(replace(self, facts=None, far_out=None))
-        del measured["facts"], measured["far_out"]
+        measured = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
         return measured | {
+            "noise": asdict(self.noise),
+            "readings": tuple(asdict(each) for each in self.readings),
+            "raw": None if self.raw is None else asdict(self.raw),
             "shape": str(self.shape),
             "answers": str(self.answers),
             "integers": None if self.integers is None else str(self.integers),
@@ -246,6 +320,7 @@ NOISE_SCALE = 1e4  # far enough that relative noise is seen apart from absolute 
 UNCHANGED = 1e-9  # relative; a piecewise linear function grows a hundredfold between far scales
 ROWS_PER_LINE = 17
 VERB_LINES = 4  # of the check inside another verb
+ALL_DIGITS = 1e-10  # noise of the spread: with less, short steps show every curve
 
 
 def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unpack[InputsKeywords]) -> Interface:
@@ -276,102 +351,248 @@ def examine(
     """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
-        centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
+        look = _Look.at(oracle, rng, domain.interior(rng, lines, oracle.dim) if centres is None else centres)
+        look = replace(look, far=look.ask_far(oracle, rng)) if domain.is_space else look
+        integers, steps = look.integers(oracle, rng), look.steps(oracle)
+        curved = steps is None and look.is_curved(oracle)
+    found = look.interface(oracle.facts, integers, steps, curved, oracle.queries - before)
+    if found.answers is Kind.LABELS or look.raw is not None:
+        return found
+    with oracle.stage("health"):
+        columns = class_columns(oracle, look.nearby, look.lines, rng, total=_total(found))
+    return replace(found, class_columns=columns, queries=oracle.queries - before)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the check asked, with the answers.
+
+    near: short lines at the scale of use. repeated (lines, m): answers to their centres, asked again. raw: the digits
+    behind a link; None without one. lost (steps, sound lines): noise of second differences for digits that
+    probabilities have lost; None without a link. far: lines through the same centres farther out, by scale.
+    """
+
+    near: ShortLines
+    repeated: FloatArray
+    raw: RawDigits | None
+    lost: FloatArray | None
+    far: dict[float, ShortLines] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, oracle: Counting, rng: np.random.Generator, centres: FloatArray) -> _Look:
+        """Ask around these centres (lines, d)."""
         with raw_answers(oracle) as given:
             near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
             # The same batch again: a deterministic target may still round differently in one of another size.
             repeated = ask(oracle, centres)
         raw = RawDigits.of(np.concatenate(given), link_of(oracle), ratios=oracle.facts.reference) if given else None
         lost = None if raw is None else near.second_difference_noise(raw.lost(near.answers, oracle))
-        straight = lost is not None and raw is not None and not raw.too_coarse and _is_straight(near, raw, lost)
-        far = _ask_far(oracle, rng, near, while_readable=straight) if domain.is_space else {}
-        integers = _integers(oracle, rng, near, far, repeated)
-        readable = raw is None or not (raw.too_coarse or raw.next_to_one)
-        ends = _mostly_ends(near, far)
-        likely = not far or (ends and not saturated(far, 0.0))
-        steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely) if readable else None
-        curved = steps is None and _is_curved(oracle, near, raw)
-    health = _summarise(near, repeated, far, raw, integers, steps, curved, oracle.queries - before, lost)
-    health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
-    if health.answers is not Kind.LABELS and raw is None:
-        with oracle.stage("health"):
-            columns = class_columns(oracle, _nearby(near, far), [near, *far.values()], rng, total=_total(health))
-        health = replace(health, class_columns=columns, queries=oracle.queries - before)
-    health = replace(health, facts=oracle.facts, far_out=_far_out(far))
-    return health if domain.is_space else replace(health, largest_scale=None)
+        return cls(near, repeated, raw, lost)
 
+    def ask_far(self, oracle: Counting, rng: np.random.Generator) -> dict[float, ShortLines]:
+        """Lines through the same centres, each scale farther out, as far as they are answered.
 
-def _is_straight(near: ShortLines, raw: RawDigits, lost: FloatArray) -> bool:
-    """True if no line bends by more than noise and the digits that probabilities have lost explain."""
-    noise = _near_reading(near, raw, scores=False)
-    return noise is not None and is_in_noise(near.second_differences, noise.sd * SECOND_DIFFERENCE_GAIN, lost)
-
-
-def _ask_far(
-    oracle: Counting, rng: np.random.Generator, near: ShortLines, *, while_readable: bool = False
-) -> dict[float, ShortLines]:  # fmt: skip
-    """Lines through the same centres, each far scale further out, as far as they are answered; or can be read."""
-    found = {}
-    for scale in FAR_SCALES:
-        steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
-        finer = tuple(step for step in FINER_STEPS if steps and step < steps[-1])
-        try:
-            if while_readable and steps and not np.isfinite(ask(oracle, scale * near.centres)).all():
+        Where lines behind a link are straight, as far as values can be read.
+        """
+        found, near, while_readable = dict[float, ShortLines](), self.near, self.is_straight_behind_link
+        for scale in FAR_SCALES:
+            steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
+            finer = tuple(step for step in FINER_STEPS if steps and step < steps[-1])
+            try:
+                if while_readable and steps and not np.isfinite(ask(oracle, scale * near.centres)).all():
+                    break
+                found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps, finer)
+            except TargetError:
                 break
-            found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps, finer)
-        except TargetError:
-            break
-        if while_readable and not found[scale].sound.all():
-            break
-    return found
+            if while_readable and not found[scale].sound.all():
+                break
+        return found
 
+    @property
+    def is_straight_behind_link(self) -> bool:
+        """True if no line bends by more than noise and the digits that probabilities have lost explain."""
+        if self.lost is None or self.raw is None or self.raw.too_coarse:
+            return False
+        noise = self.noise()
+        return noise is not None and is_in_noise(
+            self.near.second_differences, noise.sd * SECOND_DIFFERENCE_GAIN, self.lost
+        )
 
-def _summarise(
-    near: ShortLines,
-    repeated: FloatArray,
-    far: dict[float, ShortLines],
-    raw: RawDigits | None,
-    integers: IntegerKind | None,
-    steps: StepKind | None,
-    bent: bool,
-    queries: int,
-    lost: FloatArray | None,
-) -> Interface:
-    scores = integers is IntegerKind.SCORES
-    lines = far.get(NOISE_SCALE)
-    near_noise = _near_reading(near, raw, scores)
-    far_noise = read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
-    shape = _shape(near, near_noise, raw, steps is not None, bent, lost)
-    off = NOISE_FACTOR * near_noise.sd if near_noise else 0.0
-    off = 0.0 if shape is Shape.UNCLEAR else off  # noise that hides everything else would explain everything
-    sd, curved = near_noise.sd if near_noise else None, shape is Shape.SMOOTH
-    like = Likeness.of(near, far, sd, off, linked=raw is not None, curved=curved, scores=scores)
-    shape = _read_shape(shape, like.answers, scores)
-    decimals = 0 if scores else None if steps is not None else find_decimals(near.answers)
-    difference = repeated[near.sound] - near.at_centres[near.sound]
-    return Interface(
-        shape=shape,
-        deterministic=np.array_equal(repeated, near.at_centres, equal_nan=True),
-        fresh_noise=float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan"),
-        noise=noise_model(near_noise, far_noise) if near_noise else Noise(float("nan"), float("nan")),
-        readings=tuple(reading for reading in (near_noise, far_noise) if reading),
-        spread=_spread(near.finite_answers),
-        decimals=decimals,
-        number_format=_number_format(near, far, decimals),
-        nonfinite=sum(_nonfinite_rows(answers) for answers in (near.answers, repeated, *_answers(far))),
-        largest_scale=_largest_answered(far),
-        constant_beyond=None if shape is Shape.CONSTANT else _constant_beyond(near, far, off),
-        queries=queries,
-        raw=raw,
-        integers=integers,
-        step_function=shape is Shape.PIECEWISE_CONSTANT and steps is not None,
-        trees=shape is Shape.PIECEWISE_CONSTANT and steps is StepKind.SPLITS,
-        **vars(like),
-    )
+    # ---- lines and answers
 
+    @property
+    def lines(self) -> list[ShortLines]:
+        """All lines, those near the origin first."""
+        return [self.near, *self.far.values()]
 
-def _largest_answered(far: dict[float, ShortLines]) -> float:
-    return max([1.0, *(scale for scale, lines in far.items() if np.isfinite(lines.answers).all())])
+    @property
+    def nearby(self) -> list[ShortLines]:
+        """Lines between which integers are classified: near, and not too far out to be halved."""
+        beyond = self.far.get(FAR_SCALES[0])
+        return [self.near] if beyond is None else [self.near, beyond]
+
+    @property
+    def answers(self) -> FloatArray:
+        """All answers (n, m) of all lines."""
+        return np.concatenate([each.answers for each in self.lines])
+
+    @property
+    def far_out(self) -> tuple[FloatArray, FloatArray] | None:
+        """Rows (n, d) far out and their answers (n, m); None where none were asked."""
+        if not self.far:
+            return None
+        far = self.far.values()
+        return np.concatenate([each.centres for each in far]), np.concatenate([each.at_centres for each in far])
+
+    @property
+    def largest_answered(self) -> float:
+        """The largest scale at which all answers are finite."""
+        return max([1.0, *(scale for scale, lines in self.far.items() if np.isfinite(lines.answers).all())])
+
+    @property
+    def mostly_ends(self) -> bool:
+        """True if answers at most rays are the same at the two farthest scales.
+
+        Those of a tree end far out too, but for rays on which an input is so small that it has not passed its last
+        split.
+        """
+        most = 0.5
+        if not self.far:
+            return False
+        *_, inner, outer = [self.near, *(self.far[scale] for scale in sorted(self.far))]
+        return bool((inner.at_centres == outer.at_centres).all(axis=1).mean() >= most)
+
+    def constant_beyond(self, noise: float) -> float | None:
+        """Smallest scale from which answers at the same rays stay the same but for noise, all the way out."""
+        by_scale = {1.0: self.near.at_centres} | {scale: lines.at_centres for scale, lines in self.far.items()}
+        scales = sorted(by_scale)
+        start = None
+        for inner, outer in zip(reversed(scales[:-1]), reversed(scales[1:]), strict=True):
+            size = np.abs(by_scale[outer]).max()
+            with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is a change
+                unchanged = np.abs(by_scale[outer] - by_scale[inner]) <= max(UNCHANGED * size, noise)
+            if not unchanged.all():
+                break
+            start = inner
+        return start
+
+    # ---- noise and digits
+
+    def noise(self, *, scores: bool = False) -> NoiseReading | None:
+        """Noise near the origin, at least that of the digits; None without a sound line. scores: they are integers."""
+        if not self.near.sound.any():
+            return None
+        reading, raw = read_noise(self.near, 1.0), self.raw
+        rounding = max(
+            digits_noise(self.near.answers), 0.0 if raw is None else raw.noise, UNIFORM_SD if scores else 0.0
+        )
+        return replace(reading, sd=max(reading.sd, rounding))
+
+    @property
+    def far_noise(self) -> NoiseReading | None:
+        """Noise far out; None where lines there are not sound."""
+        lines = self.far.get(NOISE_SCALE)
+        return read_noise(lines, NOISE_SCALE) if lines is not None and lines.sound.all() else None
+
+    @property
+    def fresh_noise(self) -> float:
+        """Standard deviation between two answers to the same row; NaN without a sound line."""
+        difference = self.repeated[self.near.sound] - self.near.at_centres[self.near.sound]
+        return float(np.sqrt(np.mean(difference**2) / 2)) if difference.size else float("nan")
+
+    def number_format(self, decimals: int | None) -> str:
+        """The narrowest; for integers by all answers, since small ones fit any format."""
+        return narrowest_format(self.near.answers) if decimals != 0 else integer_format(self.answers)
+
+    # ---- kinds
+
+    def integers(self, oracle: Counting, rng: np.random.Generator) -> IntegerKind | None:
+        """The kind of integer answers; None for others and for two integers; undecided if they are not repeated."""
+        near, far = self.near, self.far
+        if not are_integers(near.answers) or not all(all_integers(lines.answers) for lines in far.values()):
+            return None
+        if NOISE_SCALE in far and max(far) > NOISE_SCALE:
+            inner, outer = far[NOISE_SCALE].at_centres, far[max(far)].at_centres
+            if are_integers(outer) and grow(inner, outer, max(far) / NOISE_SCALE):
+                return IntegerKind.SCORES
+        if answer_kind(near.answers) is not Kind.LABELS:
+            return None
+        rows, answers = finite_ends(self.nearby)
+        same = np.array_equal(self.repeated, near.at_centres)
+        return classify_integers(partial(ask, oracle), rows, answers, rng) if same else IntegerKind.UNDECIDED
+
+    def steps(self, oracle: Counting) -> StepKind | None:
+        """The steps in which answers change; None where they do not, or too few digits are left to tell."""
+        if self.raw is not None and (self.raw.too_coarse or self.raw.next_to_one):
+            return None
+        ends = self.mostly_ends
+        likely = not self.far or (ends and not saturated(self.far, 0.0))
+        return find_steps(partial(ask, oracle), self.near, ends=ends, likely=likely)
+
+    def is_curved(self, oracle: Counting) -> bool:
+        """True of answers with few digits that lie on curves: with all digits short steps show these by themselves."""
+        noise = None if self.raw is not None else self.noise()
+        if noise is None or self.shape(noise, stepped=False, bent=False) is not Shape.PIECEWISE_LINEAR:
+            return False
+        few_digits = noise.sd > ALL_DIGITS * _spread(self.near.finite_answers)
+        return few_digits and is_curved_all_along(partial(ask, oracle), self.near, noise.sd)
+
+    def shape(self, noise: NoiseReading | None, *, stepped: bool, bent: bool) -> Shape:
+        """The shape along short lines; stepped, bent: what farther questions have shown."""
+        near, sound, raw = self.near, self.near.sound, self.raw
+        if noise is None or 2 * sound.sum() < len(sound) or (raw is not None and raw.too_coarse):
+            return Shape.UNCLEAR
+        if stepped:
+            return Shape.PIECEWISE_CONSTANT
+        change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
+        sd = noise.sd * SECOND_DIFFERENCE_GAIN
+        shape = classify_shape(near.second_differences, change, sd, near.finite_answers, self.lost)
+        return Shape.SMOOTH if bent and shape is Shape.PIECEWISE_LINEAR else shape
+
+    # ---- all together
+
+    def interface(
+        self, facts: Facts, integers: IntegerKind | None, steps: StepKind | None, curved: bool, queries: int
+    ) -> Interface:
+        """What it shows of an interface."""
+        near, scores = self.near, integers is IntegerKind.SCORES
+        noise, far_noise = self.noise(scores=scores), self.far_noise
+        shape = self.shape(noise, stepped=steps is not None, bent=curved)
+        sd = None if noise is None else noise.sd
+        # Noise that hides everything else would explain everything.
+        off = 0.0 if sd is None or shape is Shape.UNCLEAR else NOISE_FACTOR * sd
+        like = Likeness.of(
+            near, self.far, sd, off, linked=self.raw is not None, curved=shape is Shape.SMOOTH, scores=scores
+        )
+        shape, every = _read_shape(shape, like.answers, scores), self.answers
+        decimals = 0 if scores else None if steps is not None else find_decimals(near.answers)
+        stepped = shape is Shape.PIECEWISE_CONSTANT and steps is not None
+        varies_far_out = shape is Shape.CONSTANT and _differ(every)
+        if shape is Shape.CONSTANT and not scores and are_labels(every) and np.ptp(every, axis=0).max() > 0:
+            shape, off, varies_far_out = Shape.PIECEWISE_CONSTANT, 0.0, False  # labels, which are others far out
+        return Interface(
+            shape=shape,
+            deterministic=np.array_equal(self.repeated, near.at_centres, equal_nan=True),
+            fresh_noise=self.fresh_noise,
+            noise=Noise(float("nan"), float("nan")) if noise is None else noise_model(noise, far_noise),
+            readings=tuple(reading for reading in (noise, far_noise) if reading),
+            spread=_spread(near.finite_answers),
+            decimals=decimals,
+            number_format=self.number_format(decimals),
+            nonfinite=_nonfinite_rows(every) + _nonfinite_rows(self.repeated),
+            largest_scale=self.largest_answered if facts.domain.is_space else None,
+            constant_beyond=None if shape is Shape.CONSTANT else self.constant_beyond(off),
+            queries=queries,
+            facts=facts,
+            raw=self.raw,
+            recast=facts.recast,
+            integers=integers,
+            step_function=stepped,
+            trees=stepped and steps is StepKind.SPLITS,
+            varies_far_out=varies_far_out,
+            far_out=self.far_out,
+            **vars(like),
+        )
 
 
 def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
@@ -381,42 +602,10 @@ def _read_shape(shape: Shape, kind: Kind, scores: bool) -> Shape:
     return Shape.UNCLEAR if scores and shape is Shape.PIECEWISE_CONSTANT else shape
 
 
-def _other_labels(health: Interface, near: ShortLines, far: dict[float, ShortLines]) -> dict[str, Any]:
-    """Changes to the interface where all answers near the origin are the same and those far out differ."""
-    every = np.concatenate([near.answers, *_answers(far)])
-    alike = health.shape is Shape.CONSTANT and health.integers is not IntegerKind.SCORES
-    if not (alike and are_labels(every) and np.ptp(every, axis=0).max() > 0):
-        return {"varies_far_out": health.shape is Shape.CONSTANT and _differ(every)}
-    return {"shape": Shape.PIECEWISE_CONSTANT, "constant_beyond": _constant_beyond(near, far, 0.0)}
-
-
 def _differ(answers: FloatArray) -> bool:
     """True of finite answers that are not all the same."""
     finite = answers[np.isfinite(answers).all(axis=1)]
     return bool(len(finite) and np.ptp(finite, axis=0).max() > UNCHANGED * np.abs(finite).max())
-
-
-def _integers(
-    oracle: Counting, rng: np.random.Generator, near: ShortLines, far: dict[float, ShortLines], repeated: FloatArray
-) -> IntegerKind | None:
-    """The kind of integer answers; None for other answers and for two integers; undecided if they are not repeated."""
-    if not are_integers(near.answers) or not all(map(all_integers, _answers(far))):
-        return None
-    if NOISE_SCALE in far and max(far) > NOISE_SCALE:
-        inner, outer = far[NOISE_SCALE].at_centres, far[max(far)].at_centres
-        if are_integers(outer) and grow(inner, outer, max(far) / NOISE_SCALE):
-            return IntegerKind.SCORES
-    if answer_kind(near.answers) is not Kind.LABELS:
-        return None
-    rows, answers = finite_ends(_nearby(near, far))
-    same = np.array_equal(repeated, near.at_centres)
-    return classify_integers(partial(ask, oracle), rows, answers, rng) if same else IntegerKind.UNDECIDED
-
-
-def _nearby(near: ShortLines, far: dict[float, ShortLines]) -> list[ShortLines]:
-    """Lines between which integers are classified: near, and not too far out to be halved."""
-    beyond = far.get(FAR_SCALES[0])
-    return [near] if beyond is None else [near, beyond]
 
 
 def _total(health: Interface) -> float | None:
@@ -424,25 +613,6 @@ def _total(health: Interface) -> float | None:
     if health.answers is not Kind.PROBABILITIES:
         return None
     return PERCENT if health.percent else 1.0
-
-
-def _number_format(near: ShortLines, far: dict[float, ShortLines], decimals: int | None) -> str:
-    """The narrowest; for integers by all answers, since small ones fit any format."""
-    if decimals != 0:
-        return narrowest_format(near.answers)
-    return integer_format(np.concatenate([near.answers, *_answers(far)]))
-
-
-def _far_out(far: dict[float, ShortLines]) -> tuple[FloatArray, FloatArray] | None:
-    """Rows (n, d) far out and their answers (n, m); None where none were asked."""
-    if not far:
-        return None
-    lines = far.values()
-    return np.concatenate([each.centres for each in lines]), np.concatenate([each.at_centres for each in lines])
-
-
-def _answers(far: dict[float, ShortLines]) -> list[FloatArray]:
-    return [lines.answers for lines in far.values()]
 
 
 def _nonfinite_rows(answers: FloatArray) -> int:
@@ -453,66 +623,3 @@ def _spread(finite: FloatArray) -> float:
     """Deviation of the answers, NaN without one; infinite if they are close to the largest number."""
     with np.errstate(over="ignore"):
         return float(finite.std(axis=0).max()) if len(finite) else float("nan")
-
-
-def _near_reading(near: ShortLines, raw: RawDigits | None, scores: bool) -> NoiseReading | None:
-    if not near.sound.any():
-        return None
-    reading = read_noise(near, 1.0)
-    rounding = max(digits_noise(near.answers), 0.0 if raw is None else raw.noise, UNIFORM_SD if scores else 0.0)
-    return replace(reading, sd=max(reading.sd, rounding))
-
-
-ALL_DIGITS = 1e-10  # noise of the spread: with less, short steps show every curve
-
-
-def _is_curved(oracle: Counting, near: ShortLines, raw: RawDigits | None) -> bool:
-    """True of answers with few digits that lie on curves: with all digits short steps show these by themselves."""
-    noise = None if raw is not None else _near_reading(near, raw, scores=False)
-    if noise is None or _shape(near, noise, raw, stepped=False, bent=False) is not Shape.PIECEWISE_LINEAR:
-        return False
-    few_digits = noise.sd > ALL_DIGITS * _spread(near.finite_answers)
-    return few_digits and is_curved_all_along(partial(ask, oracle), near, noise.sd)
-
-
-def _shape(
-    near: ShortLines, noise: NoiseReading | None, raw: RawDigits | None, stepped: bool, bent: bool,
-    lost: FloatArray | None = None,
-) -> Shape:  # fmt: skip
-    """lost (steps, sound lines): noise of second differences for digits that probabilities have lost."""
-    sound = near.sound
-    if noise is None or 2 * sound.sum() < len(sound) or (raw is not None and raw.too_coarse):
-        return Shape.UNCLEAR
-    if stepped:
-        return Shape.PIECEWISE_CONSTANT
-    change = np.abs(near.ahead[1][sound] - near.at_centres[sound]).max(axis=1)
-    sd = noise.sd * SECOND_DIFFERENCE_GAIN
-    shape = classify_shape(near.second_differences, change, sd, near.finite_answers, lost)
-    return Shape.SMOOTH if bent and shape is Shape.PIECEWISE_LINEAR else shape
-
-
-def _mostly_ends(near: ShortLines, far: dict[float, ShortLines]) -> bool:
-    """True if answers at most rays are the same at the two farthest scales.
-
-    Those of a tree end far out too, but for rays on which an input is so small that it has not passed its last split.
-    """
-    most = 0.5
-    if not far:
-        return False
-    *_, inner, outer = [near, *(far[scale] for scale in sorted(far))]
-    return bool((inner.at_centres == outer.at_centres).all(axis=1).mean() >= most)
-
-
-def _constant_beyond(near: ShortLines, far: dict[float, ShortLines], noise: float) -> float | None:
-    """Smallest scale from which answers at the same rays stay the same but for noise, all the way out."""
-    by_scale = {1.0: near.at_centres} | {scale: lines.at_centres for scale, lines in far.items()}
-    scales = sorted(by_scale)
-    start = None
-    for inner, outer in zip(reversed(scales[:-1]), reversed(scales[1:]), strict=True):
-        size = np.abs(by_scale[outer]).max()
-        with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is a change
-            unchanged = np.abs(by_scale[outer] - by_scale[inner]) <= max(UNCHANGED * size, noise)
-        if not unchanged.all():
-            break
-        start = inner
-    return start

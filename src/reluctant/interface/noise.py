@@ -387,13 +387,14 @@ UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
 
 @dataclass(frozen=True)
 class RawDigits:
-    """decimals: that the probabilities are rounded to, None if they are not; noise: what that puts on the values.
+    """The digits of a target's own answers, from which a link reads values.
 
-    certain: every one of them was exactly 0 or 1, as labels are, and as all are where they saturate.
-    number_format: the narrowest that holds them. link: which it is. RawDigits a tanh they are answers, and not
-    probabilities, and certain at -1 and 1. next_to_one: some lie where few numbers are left up to 1, or -1 behind a
-    tanh, so that values read from them change in steps. on_a_grid: none has more
-    digits than a rounding of 1 leaves."""
+    decimals: that the answers are rounded to; None if they are not. noise: what that rounding puts on the values.
+    certain: every answer was at an end (0 or 1; -1 or 1 behind a tanh), as labels are, and as all are where they
+    saturate. number_format: the narrowest that holds the answers. link: its name. next_to_one: some answers lie so
+    close to 1 (or -1 behind a tanh) that values read from them change in steps. on_a_grid: none has more digits than
+    a rounding of 1 leaves.
+    """
 
     decimals: int | None
     noise: float

@@ -41,17 +41,10 @@ from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.interface import Interface
-from reluctant.interface.diagnoses import unreadable_values
+from reluctant.interface.diagnoses import too_few_digits, unreadable_values
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.noise import measure_noise, narrowest_format
-from reluctant.interface.reach import (
-    answered_far_out,
-    clipped_inputs,
-    exact_refusal,
-    few_digits_are_enough,
-    find_link,
-    too_few_digits,
-)
+from reluctant.interface.reach import clipped_inputs, find_link
 from reluctant.messages import Diagnosis, Remedy
 from reluctant.messages.diagnosis import Notes
 from reluctant.networks import ReLUNetwork
@@ -75,7 +68,7 @@ def refusal_of(health: Interface) -> Outcome | None:
     labels = health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT
     if health.refusal is not None and (health.refusal not in FLAT_OUTCOMES or labels):
         return health.refusal
-    return Outcome.OUT_OF_REACH if exact_refusal(health) is Outcome.OUT_OF_REACH else None
+    return Outcome.OUT_OF_REACH if health.exact_refusal is Outcome.OUT_OF_REACH else None
 
 
 def unread_behind_link(health: Interface) -> tuple[Outcome, Diagnosis] | None:
@@ -83,7 +76,7 @@ def unread_behind_link(health: Interface) -> tuple[Outcome, Diagnosis] | None:
     if health.raw is not None and health.raw.too_coarse:
         return Outcome.LOW_PRECISION, unreadable_values(health)
     certain = health.refusal is Outcome.NON_FINITE and health.raw is not None and not health.raw.certain
-    if not certain and (health.raw is None or health.refusal is not None or answered_far_out(health)):
+    if not certain and (health.raw is None or health.refusal is not None or health.answered_far_out):
         return None
     return unreadable(health)
 
@@ -259,9 +252,9 @@ class Learner:
         """
         if health.refusal is not None:
             return self.keep(model_of(self.oracle, self.constant(drawn), drawn, noise, self.rng))
-        refused = exact_refusal(health) is not None
+        refused = health.exact_refusal is not None
         # Noise that stays the same is cheap to leave behind; in float32 the attempt may take longer than lines do.
-        cheap = health.number_format == "float64" and few_digits_are_enough(health, self.oracle.facts)
+        cheap = health.number_format == "float64" and health.few_digits_are_enough
         if refused and not (self.few_digits and cheap):
             return None
         method = FewDigits(lines=FEW_LINES) if refused else DepthTwo()
@@ -331,7 +324,7 @@ class Learner:
     @property
     def few_digits(self) -> bool:
         """True if noise is what makes the target hard."""
-        return self.health is not None and exact_refusal(self.health) is Outcome.LOW_PRECISION
+        return self.health is not None and self.health.exact_refusal is Outcome.LOW_PRECISION
 
     def at_noise(self, model: Model, noise: DistanceNoise) -> bool:
         """True if few digits are all that is left to gain, and the method for them has explained the answers."""
@@ -374,7 +367,7 @@ class Learner:
             )  # fmt: skip
         verification = self.verification
         assert verification is not None
-        if verification.ok and model.checked.largest <= verification.tol and exact_refusal(health) is None:
+        if verification.ok and model.checked.largest <= verification.tol and health.exact_refusal is None:
             return Outcome.RECOVERED
         return Outcome.LEARNED
 

@@ -58,12 +58,13 @@ class Retrying(Wrapper):
                 tries = 1 + self._retries(rows, error, same=str(error) == before)
                 before = str(error)
                 if tried >= tries or _wanted_seconds(error) > LONGEST_WAIT_SECONDS:
-                    self._give_up(rows, error, tried)
+                    self._give_up(rows, error, f"Tried {tried} times" if tried > 1 else "Tried once")
                     raise
                 self._wait(rows, error, tried, tries)
                 tried += 1
             except TargetRefused as error:
-                self._told_of(rows, error)
+                if error.these_rows and self.sizes.example is not None:
+                    self._give_up(rows, error, "Asked")
                 raise
             else:
                 self.sizes.answered(rows)
@@ -100,24 +101,13 @@ class Retrying(Wrapper):
             return False
         return True
 
-    def _give_up(self, rows: FloatArray, error: TargetUnavailable, tried: int) -> None:
-        """Put into the error how often was asked for what, and the range that was answered if that may help."""
-        beside = self.sizes.beside(rows)
-        busy = isinstance(error, TargetBusy)
-        if not busy:
+    def _give_up(self, rows: FloatArray, error: TargetError, asked: str) -> None:
+        """Put into the error what was asked, and how often; and the range that was answered if that may help."""
+        beside, advice = self.sizes.beside(rows), None
+        if not isinstance(error, TargetBusy):
             self.sizes.given_up(rows)
-        advice = None if busy else self.sizes.diagnosis
-        often = f"Tried {tried} times" if tried > 1 else "Tried once"
-        error.advised(f"{often}: {beside}.", *([] if advice is None else [advice]))
-
-    def _told_of(self, rows: FloatArray, error: TargetRefused) -> None:
-        """Put the range that was answered into a refusal of these rows, if others were answered."""
-        if not error.these_rows or self.sizes.example is None:
-            return
-        beside = self.sizes.beside(rows)
-        self.sizes.given_up(rows)
-        advice = self.sizes.diagnosis
-        error.advised(f"Asked: {beside}.", *([] if advice is None else [advice]))
+            advice = self.sizes.diagnosis
+        error.advised(f"{asked}: {beside}.", *([] if advice is None else [advice]))
 
 
 def answered_sizes(oracle: Oracle) -> AnsweredSizes | None:

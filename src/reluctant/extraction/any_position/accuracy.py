@@ -86,9 +86,7 @@ def remaining_risk(points: int, steepness: float | None = None) -> BumpRisk:
 NEAREST_CREASE, CREASE_DECADES = 1e-12, 12  # the smallest distance from a crease, and decades from there
 CONFIDENCE = 0.95
 DEVIATIONS = 1.96  # of a Gaussian, to either side, for that confidence
-UNMET_TERMS = (
-    3.0  # with that confidence a part of 3/n is met by one of n samples; it may hold terms like the largest one
-)
+UNMET_TERMS = 3.0  # with that confidence one of n samples meets a part of 3/n; it may hold terms like the largest
 KNOWN_SHARE = 0.5  # of the samples that are drawn where errors were met
 CONSTANT_ROUNDINGS = 64.0  # of the largest answer: an output that varies by less is constant
 

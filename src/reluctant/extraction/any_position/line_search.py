@@ -322,18 +322,10 @@ def _gate(normal: FloatArray, centre: FloatArray, off: float, outputs: int) -> C
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Improvement:
-    """Settings of `improve_by_lines`."""
-
-    most_lines: int = 40
-    empty_line: int = 2  # a line that brings no hyperplane counts for so many that make nothing better
-    better: float = 0.5  # of the error before
-    complete: float = 1e-4  # error of a network that lacks no neuron: all parameters are fitted from there on
-    farthest_fitted: float = 5.0  # from the origin, in typical inputs, of the answers they are fitted to
-    worst_points: int = 8  # unexplained points, of which one is chosen for the next line
-    reader: LineReader = LineReader()
-    gates: GateSearch = GateSearch()
+READER, GATES = LineReader(), GateSearch()
+COMPLETE = 1e-4  # error of a network that lacks no neuron: all parameters are fitted from there on
+FARTHEST_FITTED = 5.0  # from the origin, in typical inputs, of the answers they are fitted to
+WORST_POINTS = 8  # unexplained points, of which one is chosen for the next line
 
 
 def improve_by_lines(
@@ -346,7 +338,6 @@ def improve_by_lines(
     eps: float,
     patience: int,
     keep: Callable[[Model], Model],
-    settings: Improvement = Improvement(),
 ) -> Model:
     """Add the hyperplanes of one line after the other; the best model met on the way.
 
@@ -355,17 +346,20 @@ def improve_by_lines(
 
     Cost: for each line what `LineReader.read` and `follow_planes` ask, and for each that brings something a new fit.
     """
+    most_lines = 40
+    empty_line = 2  # a line that brings no hyperplane counts for so many that make nothing better
+    better_share = 0.5  # of the error before
     best, waiting = model, 0
     oracle, memory = remember(oracle)
-    for _ in range(settings.most_lines):
+    for _ in range(most_lines):
         if best.good_for(eps) or not len(model.checked.unexplained) or waiting >= patience:
             break
-        found = _new_planes(oracle, model, noise, rng, settings)
+        found = _new_planes(oracle, model, noise, rng)
         if len(found):
             model = fitted_model(oracle, model.planes + found, drawn, noise, rng)
-            model = model if model.good_for(eps) else _polished(oracle, model, memory, drawn, noise, rng, settings)
-        better = model.checked.accuracy.error < settings.better * best.checked.accuracy.error
-        waiting = 0 if better else waiting + (1 if len(found) else settings.empty_line)
+            model = model if model.good_for(eps) else _polished(oracle, model, memory, drawn, noise, rng)
+        better = model.checked.accuracy.error < better_share * best.checked.accuracy.error
+        waiting = 0 if better else waiting + (1 if len(found) else empty_line)
         best = keep(model) if model.better_than(best) else best
     return best
 
@@ -377,29 +371,26 @@ def _polished(
     drawn: DrawnPoints,
     noise: DistanceNoise,
     rng: np.random.Generator,
-    settings: Improvement,
 ) -> Model:
     """All parameters fitted to all answers, if nothing is missing any more and that is better."""
-    if model.checked.accuracy.error > settings.complete or model.network.parameters > MOST_PARAMETERS:
+    if model.checked.accuracy.error > COMPLETE or model.network.parameters > MOST_PARAMETERS:
         return model
-    network = polish(model.network, *memory.near(settings.farthest_fitted * np.sqrt(oracle.dim)), noise)
+    network = polish(model.network, *memory.near(FARTHEST_FITTED * np.sqrt(oracle.dim)), noise)
     polished = Model(network, model.planes, check_network(oracle, network, drawn, noise, rng))
     return polished if polished.better_than(model) else model
 
 
-def _new_planes(
-    oracle: Counting, model: Model, noise: DistanceNoise, rng: np.random.Generator, settings: Improvement
-) -> CreasePlanes:
+def _new_planes(oracle: Counting, model: Model, noise: DistanceNoise, rng: np.random.Generator) -> CreasePlanes:
     """Hyperplanes on a line through one of the worst points that are not among the model's."""
-    worst = min(settings.worst_points, model.checked.standing_out)
+    worst = min(WORST_POINTS, model.checked.standing_out)
     line = line_through(model.checked.rows[rng.choice(model.checked.unexplained[:worst])], rng)
     bends = model.planes.chosen(~model.planes.gate)  # a gate hides creases that may be separable after all
     with oracle.stage("lines"):
-        looked = settings.reader.read(oracle.query, line, noise, rng, bends)
+        looked = READER.read(oracle.query, line, noise, rng, bends)
     with oracle.stage("hyperplanes"):
         found = follow_planes(oracle.query, looked.planes, looked.noise, rng)
     found = found.chosen(~found.close_to(bends))
-    return found if len(found) else _new_gate(oracle, model, line, noise, rng, settings.gates)
+    return found if len(found) else _new_gate(oracle, model, line, noise, rng)
 
 
 def _new_gate(
@@ -408,10 +399,9 @@ def _new_gate(
     line: Lines,
     noise: DistanceNoise,
     rng: np.random.Generator,
-    gates: GateSearch,
 ) -> CreasePlanes:
     """A step on a line whose creases could not be followed, or nothing."""
     with oracle.stage("gates"):
-        gate = gates.find(lambda rows: oracle.query(rows) - model.network(rows), line, noise, rng)
+        gate = GATES.find(lambda rows: oracle.query(rows) - model.network(rows), line, noise, rng)
     none = model.planes.chosen(np.zeros(len(model.planes), dtype=bool))
     return none if gate is None or gate.close_to(model.planes).any() else gate

@@ -223,7 +223,7 @@ class FirstLayer:
         return replace(self, weights=sign[:, None] * self.weights, biases=sign * self.biases)
 
     def with_pairs(self) -> FirstLayer:
-        """With both neurons of each mirrored pair: the others ones come last."""
+        """With both neurons of each mirrored pair; the second ones come last."""
         pairs = np.concatenate([np.arange(len(self)), self.mirrored])
         sign = np.where(np.arange(len(pairs)) < len(self), 1.0, -1.0)
         return replace(

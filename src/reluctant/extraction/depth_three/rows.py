@@ -285,9 +285,8 @@ def _seen_alone(
     bend = np.abs(answers[:, :, 0] - 2 * answers[:, :, 1] + answers[:, :, 2]).max(axis=2)
     change = np.abs(answers[:, :, 2] - answers[:, :, 0]).max(axis=2)
     rounding = DOUBLE.rounding * np.abs(answers).max(axis=(2, 3))
-    shown = np.minimum(
-        sd, DOUBLE.safety * np.maximum(bend / bend_noise, rounding)
-    )  # few are active: less than most answers
+    # Few neurons are active there, so that these answers have less noise than most.
+    shown = np.minimum(sd, DOUBLE.safety * np.maximum(bend / bend_noise, rounding))
     alone = (bend <= DOUBLE.in_line * sd) & (change > seen_alone * sd) & (shown > 0)
     digits = np.where(alone, change / np.where(shown > 0, shown, 1.0), 0.0)
     best = np.argmax(digits, axis=0)

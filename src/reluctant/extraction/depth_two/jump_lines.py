@@ -187,10 +187,8 @@ def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
 
 
 FEW_NEW = 8
-DRAWN_FOR_BIASES, ROWS_A_SIDE = (
-    400,
-    4,
-)  # inputs that those of a fit of biases are chosen from; for each side of a neuron
+DRAWN_FOR_BIASES = 400  # inputs that those of a fit of biases are chosen from
+ROWS_A_SIDE = 4  # of these, chosen for each side of a neuron
 LOOK = 3  # rows that the number format is read from
 
 

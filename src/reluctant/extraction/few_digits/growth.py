@@ -93,23 +93,25 @@ def grow_plane(
     start: network of one input, the line as it is known by now; neurons it lacks are added. Creases are
     checked for bends where points are not explained twice. Cost: about 35 rows a neuron, more where some are missing.
     """
-    most_bad_passes, most_bad_in_all = 3, 10  # in a row, and in all
+    most_bad_in_a_row, most_bad_in_all = 3, 10
     trusted_passes = 1  # bad passes that count as too long a step; the next one counts as a missing neuron
     more_points = 3  # times as many points are asked to find it
-    state, pace, bad = _GrowthState(_beside_line(start), _kept_on_line(line, start, rng)), _Pace(), [0, 0]
+    state, pace = _GrowthState(_beside_line(start), _kept_on_line(line, start, rng)), _Pace()
+    bad_in_a_row = bad_in_all = 0
     kept, fewest = len(state.points), start.widths[1]
     frame = Frame(line.origin, np.stack([line.direction, direction]))
     while not pace.done:
         new = _ask_pass(line.view, frame, state.network, pace, 1, rng)
         after, misfits = _with_pass(state, new, kept)
-        if misfits >= 1 and bad[1] >= trusted_passes:
+        if misfits >= 1 and bad_in_all >= trusted_passes:
             new += _ask_pass(line.view, frame, state.network, pace, more_points, rng)
             after, misfits = _with_neurons(after, new, fewest, rng)
         good = misfits < 1
-        if not good and bad[1] == trusted_passes:
+        if not good and bad_in_all == trusted_passes:
             refuse_bent_creases(line, direction)
-        state, bad = (after, [0, bad[1]]) if good else (state, [bad[0] + 1, bad[1] + 1])
-        if bad[0] == most_bad_passes or bad[1] == most_bad_in_all:
+        state = after if good else state
+        bad_in_a_row, bad_in_all = (0, bad_in_all) if good else (bad_in_a_row + 1, bad_in_all + 1)
+        if bad_in_a_row == most_bad_in_a_row or bad_in_all == most_bad_in_all:
             raise StageFailed("growth", "points off the line are not explained", number=misfits, limit=1)
         pace = pace.after(good)
     return _without_needless(state, fewest), state.points.chosen(slice(kept, None))

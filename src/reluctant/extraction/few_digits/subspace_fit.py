@@ -235,9 +235,7 @@ def _without_neuron(network: ReLUNetwork, neuron: int) -> ReLUNetwork:
     return ReLUNetwork(weights, [np.delete(b, neuron), c], network.skip)
 
 
-WORTH_A_NEURON = (
-    MOST_DEVIATIONS**2
-)  # squares that a neuron has to explain: more than a point that is none of its business
+WORTH_A_NEURON = MOST_DEVIATIONS**2  # sum of squares that a neuron has to explain: more than one outlier leaves
 
 
 def with_missing_neurons(network: ReLUNetwork, points: Points, most: int, rng: np.random.Generator) -> ReLUNetwork:

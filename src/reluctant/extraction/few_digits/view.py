@@ -167,9 +167,8 @@ class View:
 
 NOISE_LINES, NOISE_POINTS = 24, 8
 NEAR_AND_FAR = 2  # looks at short lines that a view takes
-LEAST_NOISE = (
-    float(np.finfo(np.float64).tiny) ** 0.25
-)  # where there is none: its inverse can be squared twice and added up
+# Noise of a target without any: its inverse can still be squared twice and added up.
+LEAST_NOISE = float(np.finfo(np.float64).tiny) ** 0.25
 
 
 def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
