@@ -303,7 +303,7 @@ INTERFACES: Mapping[str, Entry] = {
         example={"got": "an answer of shape (4, 20) for 4 rows", "expected": "(4, 3, 20)"},
     ),
     "explanation-not-finite": Entry(
-        "Answers or gradients are NaN or infinite at every input where gradients were asked for.",
+        "Among four inputs at each of three scales some answers or gradients are NaN or infinite.",
         "Values alone were used. Check the function that computes them.",
         example=GRADIENTS_WRONG,
     ),
