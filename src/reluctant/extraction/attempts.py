@@ -75,7 +75,7 @@ from reluctant.interface.reach import (
 from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Noise, Rng, as_generator, unit_roundoff
+from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.explanations import Unexplained
 from reluctant.oracles.input_units import (
@@ -220,6 +220,7 @@ class Extraction:
     counterexamples: list[HeldOutRows] = field(default_factory=list)  # rows that spoke against earlier networks
     refused: BudgetExhausted | None = None  # of the first attempt that the budget ended
     units: InputUnits | None = None  # of the inputs, where questions have found them
+    apart: FloatArray | None = None  # a row (1, d) in these units that has another answer than most
 
     def go(self, attempts: int) -> Ending:
         """As the target is; where that fails, in units of the inputs that its hyperplanes or questions show.
@@ -235,11 +236,13 @@ class Extraction:
         before = self.found, self.run.partial, self.run.oracle, self.tried
         self.found, self.run.partial, self.shows, self.first = Findings(), None, Shows.NOTHING, None
         self.run.oracle, self.tried, self.counterexamples = scaled_by(oracle, units), Attempts(), []
+        self.apart = np.zeros((1, oracle.dim)) if outcome in OF_CONSTANTS else None  # `changing_units` are around it
         self.units, stay, whole, noise = units, False, before[0].network is not None, before[0].interface.noise
         try:
             again = self.go_and_compare(attempts)
             found = again[1] if again[0] is Outcome.RECOVERED else None
-            stay = found is not None and self.holds_as_asked(before[2], units.network(found), noise)
+            stay = self.found.interface.trees  # which are no network anywhere
+            stay = stay or (found is not None and self.holds_as_asked(before[2], units.network(found), noise))
         except BudgetExhausted:
             stay = not whole  # a network in these units says more than a part
             raise
@@ -250,11 +253,14 @@ class Extraction:
         if not stay:
             self.found.elsewhere = self.inputs_elsewhere(outcome)
             return outcome, network
-        self.found.unit_ratio = float(units.scale.max() / units.scale.min())
+        if not self.found.interface.trees:
+            self.found.unit_ratio = float(units.scale.max() / units.scale.min())
         return again
 
     def other_units(self, oracle: Counting, outcome: Outcome) -> InputUnits | None:
         """Units in which another search may find more, after one that ended so."""
+        if self.found.interface.trees:
+            return None
         if outcome in OF_CONSTANTS and self.knows_no_inputs(oracle, refused=True) and self.method is None:
             return changing_units(oracle, self.rng.spawn(1)[0])
         searched = outcome in OF_SCALES and self.method is None and oracle.explained is None
@@ -352,7 +358,7 @@ class Extraction:
 
     def go_where_it_allows(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
-        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng))
+        place = Place(self.run.oracle, examine_health(self.run.oracle, self.rng, apart=self.apart))
         self.found.enter(place.health, place.own_box)
         if not self.reads_labels:
             place = self.with_trusted_gradients(self.behind_link(place))

@@ -271,9 +271,13 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
 
 
 def examine(
-    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None
-) -> Interface:
-    """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
+    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None,
+    apart: FloatArray | None = None,
+) -> Interface:  # fmt: skip
+    """The check as a stage of a larger run, around these centres (lines, d) if they are given.
+
+    apart: a row (1, d) that has another answer than most, where one is known.
+    """
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
         centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
@@ -289,7 +293,7 @@ def examine(
         readable = raw is None or not (raw.too_coarse or raw.next_to_one)
         ends = _mostly_ends(near, far)
         likely = not far or (ends and not saturated(far, 0.0))
-        steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely) if readable else None
+        steps = find_steps(partial(ask, oracle), near, ends=ends, likely=likely, apart=apart) if readable else None
         curved = steps is None and _is_curved(oracle, near, raw)
     health = _summarise(near, repeated, far, raw, integers, steps, curved, oracle.queries - before, lost)
     health = replace(health, recast=oracle.facts.recast, **_other_labels(health, near, far))
