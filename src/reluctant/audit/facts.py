@@ -165,7 +165,7 @@ class NetworkShape:
 
 @dataclass(frozen=True)
 class AtUseFacts:
-    """Typical inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
+    """Inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
 
     asked: int
     points: int

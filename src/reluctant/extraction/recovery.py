@@ -38,7 +38,7 @@ from reluctant.interface.reach import find_link
 from reluctant.messages import Diagnosis
 from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import Noise, Rng, as_generator, unit_roundoff
+from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind
 from reluctant.oracles.explanations import Unexplained
 from reluctant.oracles.input_units import (
@@ -125,11 +125,13 @@ def extract(
 class Recovery:
     """One call of `extract`: where the target is asked, and how its answers are read.
 
-    units: of the inputs, where questions have found them.
+    units: of the inputs, where questions have found them. apart: a row (1, d) in these units that has another answer
+    than most.
     """
 
     search: Search
     units: InputUnits | None = None
+    apart: FloatArray | None = None
 
     def go(self, attempts: int) -> Ending:
         """As the target is; where that fails, in units of the inputs that its hyperplanes or questions show.
@@ -145,10 +147,14 @@ class Recovery:
         before, run, stay = self.search, self.search.run, False
         known, asked, whole = run.partial, run.oracle, before.found.network is not None
         self.search, self.units, run.partial, run.oracle = before.anew(), units, None, scaled_by(oracle, units)
+        self.apart = np.zeros((1, oracle.dim)) if outcome in OF_CONSTANTS else None  # `changing_units` are around it
         try:
             again = self.go_and_compare(attempts)
             found = again[1] if again[0] is Outcome.RECOVERED else None
-            stay = found is not None and self.holds_as_asked(asked, units.network(found), before.found.interface.noise)
+            stay = self.search.found.interface.trees  # which are no network anywhere
+            stay = stay or (
+                found is not None and self.holds_as_asked(asked, units.network(found), before.found.interface.noise)
+            )
         except BudgetExhausted:
             stay = not whole  # a network in these units says more than a part
             raise
@@ -158,12 +164,15 @@ class Recovery:
         if not stay:
             self.search.found.elsewhere = self.inputs_elsewhere(outcome)
             return outcome, network
-        self.search.found.unit_ratio = float(units.scale.max() / units.scale.min())
+        if not self.search.found.interface.trees:
+            self.search.found.unit_ratio = float(units.scale.max() / units.scale.min())
         return again
 
     def other_units(self, oracle: Counting, outcome: Outcome) -> InputUnits | None:
         """Units in which another search may find more, after one that ended so."""
         search = self.search
+        if search.found.interface.trees:
+            return None
         if outcome in OF_CONSTANTS and self.knows_no_inputs(oracle, refused=True) and search.method is None:
             return changing_units(oracle, search.rng.spawn(1)[0])
         searched = outcome in OF_SCALES and search.method is None and oracle.explained is None
@@ -267,7 +276,7 @@ class Recovery:
     def go_where_it_allows(self, attempts: int) -> Ending:
         """Look at the target's health, then extract where and as far as it allows."""
         search = self.search
-        place = Place(search.run.oracle, examine_health(search.run.oracle, search.rng))
+        place = Place(search.run.oracle, examine_health(search.run.oracle, search.rng, apart=self.apart))
         search.found.enter(place.health, place.own_box)
         if not search.reads_labels:
             place = self.with_trusted_gradients(self.behind_link(place))

@@ -346,14 +346,18 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
 
 
 def examine(
-    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None
-) -> Interface:
-    """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
+    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None,
+    apart: FloatArray | None = None,
+) -> Interface:  # fmt: skip
+    """The check as a stage of a larger run, around these centres (lines, d) if they are given.
+
+    apart: a row (1, d) that has another answer than most, where one is known.
+    """
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
         look = _Look.at(oracle, rng, domain.interior(rng, lines, oracle.dim) if centres is None else centres)
         look = replace(look, far=look.ask_far(oracle, rng)) if domain.is_space else look
-        integers, steps = look.integers(oracle, rng), look.steps(oracle)
+        integers, steps = look.integers(oracle, rng), look.steps(oracle, apart)
         curved = steps is None and look.is_curved(oracle)
     found = look.interface(oracle.facts, integers, steps, curved, oracle.queries - before)
     if found.answers is Kind.LABELS or look.raw is not None:
@@ -521,13 +525,13 @@ class _Look:
         same = np.array_equal(self.repeated, near.at_centres)
         return classify_integers(partial(ask, oracle), rows, answers, rng) if same else IntegerKind.UNDECIDED
 
-    def steps(self, oracle: Counting) -> StepKind | None:
+    def steps(self, oracle: Counting, apart: FloatArray | None) -> StepKind | None:
         """The steps in which answers change; None where they do not, or too few digits are left to tell."""
         if self.raw is not None and (self.raw.too_coarse or self.raw.next_to_one):
             return None
         ends = self.mostly_ends
         likely = not self.far or (ends and not saturated(self.far, 0.0))
-        return find_steps(partial(ask, oracle), self.near, ends=ends, likely=likely)
+        return find_steps(partial(ask, oracle), self.near, ends=ends, likely=likely, apart=apart)
 
     def is_curved(self, oracle: Counting) -> bool:
         """True of answers with few digits that lie on curves: with all digits short steps show these by themselves."""

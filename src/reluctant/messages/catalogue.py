@@ -903,16 +903,18 @@ CHECKS: Mapping[str, Entry] = {
     ),
     "creases-farther-out": Entry("Neurons whose creases lie farther out may be missing."),
     "typical-unread": Entry(
-        "None of {asked} typical inputs outside can be read: nothing is known of them.", example={"asked": 64}
+        "None of {asked} inputs outside can be read, neither typical ones nor those twice as far: nothing is known of "
+        "them.",
+        example={"asked": 256},
     ),
     "typical-agree": Entry(
-        "At {points} of {asked} typical inputs, also outside, it agrees with the target.",
-        example={"points": 60, "asked": 64},
+        "At {points} of {asked} inputs, typical ones and others twice as far, it agrees with the target.",
+        example={"points": 250, "asked": 256},
     ),
     "typical-differ": Entry(
-        "At {differing} of {points} typical inputs{compared_alone}, also outside, it does NOT agree with the target, "
-        "{differing_by}.",
-        example={"differing": 9, "points": 60, "asked": 64, "largest": 0.2},
+        "At {differing} of {points} inputs{compared_alone}, typical ones and others twice as far, it does NOT agree "
+        "with the target, {differing_by}.",
+        example={"differing": 9, "points": 250, "asked": 256, "largest": 0.2},
     ),
     # A network beside labels.
     "labels-agree": Entry("The network agrees with the target's labels: {boundary_points}", example=_BESIDE),

@@ -199,12 +199,13 @@ def _place(record: AuditRecord) -> Iterator[str]:
 def _at_use(checked: VerificationFacts) -> str:
     use = checked.at_use
     assert use is not None
+    where = "typical ones and others twice as far"
     if not use.points:
-        return f"None of {count(use.asked)} typical inputs outside can be read, so nothing is known about them."
+        return f"None of {count(use.asked)} inputs outside can be read, {where}, so nothing is known about them."
     if not use.differing:
-        return f"At {count(use.points)} of {count(use.asked)} typical inputs, also outside, it agrees with the target."
+        return f"At {count(use.points)} of {count(use.asked)} inputs, {where}, it agrees with the target."
     by = f"by up to {size(use.largest)} of the output's deviation" if use.largest else "by its answers"
-    return f"At {count(use.differing)} of {count(use.points)} typical inputs, also outside, it disagrees, {by}."
+    return f"At {count(use.differing)} of {count(use.points)} inputs, {where}, it disagrees, {by}."
 
 
 # ---- how sure that is

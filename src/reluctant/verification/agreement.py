@@ -185,7 +185,7 @@ def verify(
 
     Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines, where neurons are rarely on and at extremes. About
     60 more to measure the noise if neither tol nor noise is given. Behind a link without a domain 120 more, to find
-    where probabilities do not saturate, and 228 if typical inputs lie outside.
+    where probabilities do not saturate, and 420 if typical inputs lie outside.
     """
     counts, accepted = PointCounts(points=points, per_neuron=per_neuron), AcceptedError(tol, noise)
     comparison = partial(examine, counts=counts, accepted=accepted)
