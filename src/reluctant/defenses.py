@@ -59,10 +59,10 @@ __all__ = [
 
 
 class Defense(Wrapper):
-    """An oracle around an oracle that gives less away.
+    """A wrapper around an oracle that gives less away.
 
-    `title` is how it was asked for, such as "decimals=3". `repeatable` defenses answer a row the same every time,
-    so that a transcript knows the defended target by its identity.
+    `title` is its name with its parameters, such as "decimals=3". A `repeatable` defense gives a row the same answer
+    every time, so a transcript recognises the defended target.
     """
 
     title: str = ""

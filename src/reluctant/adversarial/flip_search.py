@@ -136,11 +136,10 @@ TYPICAL = 0.6745  # median of |N(0, 1)|: the step of a random linear function, t
 
 @dataclass(frozen=True)
 class Flip(Ended):
-    """What one step did.
+    """The result of one step.
 
-    x is the flipped input, as close to the boundary as the search came, None if there is none. `classes` are the
-    winning classes before and after (None where the sign of one output is meant), `margins` the smallest margin of
-    the first one before and after.
+    x: the flipped input, as close to the boundary as the search came, or None. classes: the winning classes before
+    and after, None for the sign of one output. margins: the smallest margin of the first class before and after.
     """
 
     outcome: Outcome

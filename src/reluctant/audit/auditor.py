@@ -70,10 +70,10 @@ STEPS: Mapping[str, StepFunction] = {
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What an audit found. `ok`: it ran to its end. recorded: there is a transcript of it.
+    """The findings of an audit. `ok`: it ran to its end. recorded: it has a transcript.
 
-    written: names of the files that it goes to, "record" and "page", where they are known. location: the file, module
-    or address of the target, where it has one. gates: leaks that must not be found. began: when, as ISO 8601 in UTC.
+    written: the files of its record and page, as "record" and "page", if known. location: the file, module or address
+    of the target, if it has one. gates: leaks that must not be found. began: the time of its start, ISO 8601 in UTC.
     """
 
     facts: Facts | None

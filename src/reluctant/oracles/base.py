@@ -202,8 +202,8 @@ class Facts:
     """Facts of a target before any query.
 
     `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
-    the target computes in, as far as that is known. `identity` tells one target from another for a
-    transcript; an empty one means that only its answers can tell. `reference` says that the answers are log-ratios
+    of the target's arithmetic, if known. A transcript recognises a target by
+    its `identity`, or by its answers if that is empty. `reference` says that the answers are log-ratios
     to a class in front of them, as a softmax link gives; `saturates` that they become infinite far out, where a
     probability they come from is 0 or 1; `recast` that the target would answer with more digits if it were opened with
     precision='float64'. `samples` (n, dim) are rows of the kind the target is for, if the user gave some.

@@ -204,10 +204,10 @@ class Serving:
 class Reading:
     """How the answers of a target are read.
 
-    link: what made them of the values: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh"; "identity" or "none" for
-        answers that are the values. None leaves it to the verb, which reads answers of a link through it.
+    link: the function after the last layer: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh"; "identity" or
+        "none" if answers are the values. None leaves it to the verb, which finds a link and undoes it.
     percent: they are probabilities in percent.
-    output: index of the output to look at, or several; None for all.
+    output: index of the output to use, or several; None for all.
     """
 
     link: AnswerLink | None = None

@@ -53,15 +53,15 @@ class FewDigits(Method):
     """Extraction of f(x) = A max(W x + b, 0) + S x + c from answers of few digits, to the noise they have.
 
     Arguments:
-        directions: dimensions of the subspace grown from a line, besides the line.
-        lines: how many lines may be tried in one attempt; at 128 neurons about every second one takes two close
-            neurons for one and is given up.
-        stars: how many stars of lines may be tried in one attempt, inside a box.
+        directions: dimensions of the subspace that grows from a line, besides the line.
+        lines: most lines in one attempt. At 128 neurons about every second line shows two close neurons as one, and
+            the method drops it.
+        stars: most stars of lines in one attempt, inside a box.
         random_share: answers at random inputs for each parameter, in the last fit.
-        spent_share: and at least this part of the rows before. Small networks can afford more.
-        many_parameters: from so many parameters on no long steps are asked, and the last fit does without steps: random
-            inputs tell more.
-        many_random_share: answers at random inputs for each parameter, for so many.
+        spent_share: the last fit gets at least this share of the rows before it. Small networks can afford more.
+        many_parameters: with so many parameters or more there are no long steps, and the last fit uses random inputs
+            alone, which hold more.
+        many_random_share: answers at random inputs for each of these parameters.
         fit_error: largest root mean square of all answers after the last fit, in deviations of their noise.
     """
 
