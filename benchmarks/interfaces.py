@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 
 __all__ = ["INTERFACES", "Interface"]
 

@@ -28,10 +28,9 @@ from scipy.special import ndtri
 from reluctant.errors import InvalidAnswer, InvalidInput, TargetRefused
 from reluctant.messages import Diagnosis
 from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, Wrapper
 from reluctant.oracles.explanations import Rewritten
-from reluctant.oracles.links import ROUNDED_PROBABILITY_SLACK
+from reluctant.oracles.links import LINK_FUNCTIONS, ROUNDED_PROBABILITY_SLACK
 
 __all__ = [
     "DEFENSES",

@@ -74,6 +74,10 @@ class Domain:
         """Which rows (n,) lie inside, the boundary included."""
         return np.asarray(((rows >= self.low) & (rows <= self.high)).all(axis=-1))
 
+    def nearest(self, rows: FloatArray) -> FloatArray:
+        """The nearest rows inside: rounding may have put some of these a hair outside."""
+        return rows if self.is_space else np.clip(rows, self.low, self.high)
+
     def room(self, points: FloatArray, moves: FloatArray) -> FloatArray:
         """How often (n,) each move (n, d) may be made from its point without leaving; infinite in all of space."""
         if self.is_space:
@@ -128,7 +132,7 @@ class Domain:
             return rows
         folded = np.where(rows < self.low, 2 * np.asarray(self.low) - rows, rows)
         folded = np.where(folded > self.high, 2 * np.asarray(self.high) - folded, folded)
-        return np.clip(folded, self.low, self.high)
+        return self.nearest(folded)
 
     def in_single(self, rows: FloatArray) -> FloatArray:
         """The rows rounded to float32, and not out of the domain."""

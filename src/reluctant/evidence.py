@@ -40,11 +40,15 @@ Fact = TypeVar("Fact")
 class Measured:
     """What a run measured; None where it did not measure that.
 
-    inside: the box that it stayed in. clipped: the range that inputs seem to be clipped to. to_accuracy: it was to
-    reach a given error. from_labels: it used labels alone. gradients: why what the target gave for gradients was not
-    used. above: one output was above its threshold. copy_directions: directions of a span that are known from the
-    copy alone. elsewhere: what shows that inputs are not where questions were asked. own_scales: the comparison at rows
-    of the columns' own sizes.
+    inside: the box that it stayed in.
+    clipped: the range that inputs seem to be clipped to.
+    to_accuracy: it was to reach a given error.
+    from_labels: it used labels alone.
+    gradients: why what the target gave for gradients was not used.
+    above: one output was above its threshold.
+    copy_directions: directions of a span that are known from the copy alone.
+    elsewhere: what shows that inputs are not where questions were asked.
+    own_scales: the comparison at rows of the columns' own sizes.
     """
 
     health: Interface | None

@@ -32,7 +32,7 @@ from reluctant.oracles import Counting, Facts
 from reluctant.oracles.base import Oracle
 from reluctant.oracles.input_units import InputUnits
 from reluctant.oracles.ledger import Clock, Rows, check_time
-from reluctant.oracles.links import link_of, written_link
+from reluctant.oracles.links import written_link
 
 __all__ = ["UNSETTLED", "Ended", "Outcome", "Result", "Run", "outcome_of", "split_reason"]
 
@@ -243,7 +243,7 @@ class Result(Ended):
 
         The link is noted in the network: what it makes of the network's values are the target's answers.
         """
-        link = link_of(oracle)
+        link = oracle.facts.link
         if self.network is None or link is None or not oracle.facts.reference:
             return self
         return replace(self, network=self.network.before_link(written_link(link)))

@@ -8,8 +8,7 @@ from reluctant.audit.defense_sweep import _copy
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.oracles import CallableOracle, open_oracle
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
-from reluctant.oracles.links import ProbabilityFormat
+from reluctant.oracles.links import LINK_FUNCTIONS, ProbabilityFormat
 from reluctant.testing import planted
 
 NETWORK = planted((5, 8, 3), 2)

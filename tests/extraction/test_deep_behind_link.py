@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.testing import planted
 from reluctant.verification.comparison import USE_POINTS
 

@@ -8,7 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.interface.reach import unsaturated_box
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.testing import planted
 
 WIDTHS = (12, 10, 4)

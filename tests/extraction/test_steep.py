@@ -11,7 +11,7 @@ from reluctant.extraction.bounded.method import _PointBatch
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.results import Outcome
 from reluctant.testing import planted
 

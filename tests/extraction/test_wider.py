@@ -11,7 +11,7 @@ from reluctant.domains import Domain
 from reluctant.extraction import boxes
 from reluctant.extraction.candidate_check import CheckedNetwork
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.results import Outcome
 from reluctant.testing import planted
 from reluctant.verification.comparison import FARTHER_POINTS, USE_POINTS, compare_at_use

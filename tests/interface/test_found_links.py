@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.testing import planted
 
 NETWORK, ONE = planted((4, 3, 3), 1), planted((4, 3, 1), 1)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
-from reluctant.oracles.links import lost_digits, on_a_grid
+from reluctant.oracles.links import LINK_FUNCTIONS, lost_digits, on_a_grid
 
 MOST = 30.0  # times: a bound is no more than that above what was met, on the whole
 ROUNDINGS = 4.0  # of the numbers that a link is made of

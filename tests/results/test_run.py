@@ -41,7 +41,7 @@ def begun(**settings) -> Run[int]:
     ],
 )
 def test_what_ends_a_run_is_an_outcome(error, saturates, outcome):
-    facts = replace(rl.open_oracle(NETWORK).facts, saturates=saturates)
+    facts = replace(rl.open_oracle(NETWORK).facts, link="softmax" if saturates else None)
     assert outcome_of(error, facts) is outcome
 
 
@@ -49,7 +49,7 @@ def test_answers_that_are_no_numbers_end_a_run_as_its_verb_says():
     facts = rl.open_oracle(NETWORK).facts
     never = {"non_finite": Outcome.NON_FINITE, "saturated": Outcome.ONE_LABEL}
     assert outcome_of(NOT_FINITE, facts, **never) is Outcome.NON_FINITE
-    assert outcome_of(NOT_FINITE, replace(facts, saturates=True), **never) is Outcome.ONE_LABEL
+    assert outcome_of(NOT_FINITE, replace(facts, link="softmax"), **never) is Outcome.ONE_LABEL
 
 
 def test_work_that_ends_by_itself_is_not_touched():

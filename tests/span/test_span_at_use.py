@@ -5,7 +5,7 @@ import numpy as np
 import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.span import Subspace
 from reluctant.span.recover import TYPICAL_POINTS, seen_from_typical_inputs
 

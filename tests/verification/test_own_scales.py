@@ -10,8 +10,8 @@ import pytest
 import reluctant as rl
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles import NetworkOracle
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.input_units import InputUnits
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.testing import planted
 from reluctant.verification.own_scales import column_sizes, compare_at_own_scales
 

@@ -13,7 +13,7 @@ import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.testing import planted
 from reluctant.verification.comparison import FARTHER_POINTS, USE_POINTS, AtUse, compare_at_use
 

@@ -21,7 +21,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Oracle
 from reluctant.oracles.base import Facts, Kind
-from reluctant.oracles.links import UNDO_LINK, answer_ends, link_of
+from reluctant.oracles.links import UNDO_LINK, answer_ends
 
 ANSWER_ROUNDINGS = 2.0  # an answer is a sum of a few numbers of its size
 OWN_ROUNDINGS = 8.0  # of all that a network computes on the way to an answer, in units of its size
@@ -182,7 +182,7 @@ def own_threshold(threshold: float | None, facts: Facts) -> float:
 def crossed_threshold(sides: Sides, oracle: Oracle) -> float:
     """Where one output changes side, in the answers that the target itself gives."""
     facts, threshold = oracle.facts, sides.threshold if isinstance(sides, Margins) else 0.0
-    halves = facts.saturates and not facts.reference and link_of(oracle) != "tanh"
+    halves = facts.saturates and not facts.reference and facts.link != "tanh"
     return HALF_PROBABILITY if halves else threshold
 
 

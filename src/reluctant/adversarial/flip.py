@@ -60,7 +60,7 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles import Counting, Facts, Kind, Oracle
 from reluctant.oracles.keywords import InputsKeywords
-from reluctant.oracles.links import Linked, link_of
+from reluctant.oracles.links import Linked
 from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome, Run
 
@@ -109,11 +109,11 @@ def explain_unflipped(
 
 def without_link_reason(oracle: Oracle) -> Diagnosis | None:
     """The reason where one answer is at its end, exactly, so that its link has nothing to read; None elsewhere."""
-    facts, link = oracle.facts, link_of(oracle)
+    facts = oracle.facts
     if not facts.saturates or facts.reference or facts.outputs != 1:
         return None
-    remedy = WITHOUT_LINK if link == "tanh" else WITHOUT_LINK_AT_HALF
-    return Diagnosis("certain-answer-unreadable", {"link": link}, (remedy,))
+    remedy = WITHOUT_LINK if facts.link == "tanh" else WITHOUT_LINK_AT_HALF
+    return Diagnosis("certain-answer-unreadable", {"link": facts.link}, (remedy,))
 
 
 def _unread(answers: FloatArray, facts: Facts, threshold: float | None) -> tuple[Remedy, ...]:

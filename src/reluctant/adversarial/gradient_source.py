@@ -46,7 +46,7 @@ TELLING_CHANGE = 20.0  # times the noise: a change of answers that gives a slope
 
 def walk(x: FloatArray, direction: FloatArray, lengths: FloatArray, domain: Domain) -> FloatArray:
     """Points at these lengths along a ray, pushed back into the domain coordinate by coordinate."""
-    return np.clip(x + lengths[:, None] * direction, domain.low, domain.high)
+    return domain.nearest(x + lengths[:, None] * direction)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def probe_input(
         return found
     steps = np.minimum(size * LONGER_STEPS, min(room / 2, longest))
     rows = walk(x, direction, np.concatenate([steps, 2 * steps]), domain)
-    around = np.clip(x + size * rng.standard_normal((INPUTS_AROUND, len(x))), domain.low, domain.high)
+    around = domain.nearest(x + size * rng.standard_normal((INPUTS_AROUND, len(x))))
     rows = np.concatenate([rows, np.repeat(x[None], ASKED_AGAIN, axis=0), around])
     far, again, others = np.split((ask_far or ask)(rows), [2 * len(steps), 2 * len(steps) + ASKED_AGAIN])
     same = np.concatenate([short.here[None], again[np.isfinite(again).all(axis=1)]])

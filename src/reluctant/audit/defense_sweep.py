@@ -38,10 +38,10 @@ from reluctant.interface import Interface
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.numerics import FloatArray, unit_roundoff
 from reluctant.oracles import Counting, Facts, Kind, NetworkOracle, Oracle, open_oracle
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS, WithGradients
+from reluctant.oracles.adapters.dispatch import WithGradients
 from reluctant.oracles.input_units import Scaled
 from reluctant.oracles.ledger import Clock
-from reluctant.oracles.links import AnswerLink, PlainProbabilities
+from reluctant.oracles.links import LINK_FUNCTIONS, AnswerLink, PlainProbabilities
 from reluctant.results import Outcome, Result
 
 DefenseNames: TypeAlias = tuple[str, ...]  # the first next to the model
@@ -113,9 +113,13 @@ def _cost(row: DefenseResult) -> tuple[int, float, float]:
 class StandIn:
     """The model's stand-in in a sweep, and the honest inputs that it is asked.
 
-    copy: the model before its digits are cut; last: what cuts them, as names of defenses. on: its kind. inputs: honest
-    ones (n, d); `sampled` if they are random ones. link: what undoes the copy's answers, where they are probabilities.
-    spread: deviation of the answers; noise is a part of it. digits: decimal digits of the answers, of their deviation.
+    copy: the model before its digits are cut.
+    last: what cuts them, as names of defenses.
+    on: which of the two it is, the recovered network or the file.
+    inputs: honest ones (n, d); `sampled` if they are random ones.
+    link: what undoes the copy's answers, where they are probabilities.
+    spread: deviation of the answers; noise is a part of it.
+    digits: decimal digits of the answers, of their deviation.
     yardstick: the copy without noise, to compare networks with; if not given, the copy.
     """
 

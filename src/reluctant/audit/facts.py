@@ -240,9 +240,13 @@ class Closeness:
 class HeldOut:
     """A trained network at fresh inputs.
 
-    error, high: mean square over the variance of the answers, and with what chance may hide; None of labels. of_copy:
-    the network's own part; is_bound: it is known to be below that, and no more. agreement: share of equal labels;
-    differing: of others, chance included; commonest: what one label alone gives; labelled: answers have labels.
+    error, high: mean square over the variance of the answers, and with what chance may hide; None of labels.
+    of_copy: the network's own part.
+    is_bound: the network's own part is known to be below that, and no more.
+    agreement: share of equal labels.
+    differing: of others, chance included.
+    commonest: what one label alone gives.
+    labelled: answers have labels.
     gives_labels: it surely gives many more labels than one label alone.
     """
 

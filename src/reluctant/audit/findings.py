@@ -72,11 +72,16 @@ HeldColumns: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]  # and the va
 class Settings:
     """What an audit is given besides its target.
 
-    inputs: honest inputs (n, d); `sampled` if they were drawn from the domain. shape: of an input that is an image.
-    file: a local file of the model, for the truth and for defenses; defense: what the target puts before it;
-    percent: it answers in percent. link: how answers are to be read; output: the one to read. engine: where
-    defenses are tried. units: those of the inputs, in which every step works. held: columns that the audit left at one
-    value each, and the values.
+    inputs: honest inputs (n, d); `sampled` if they were drawn from the domain.
+    shape: of an input that is an image.
+    file: a local file of the model, for the truth and for defenses.
+    defense: what the target puts before it.
+    percent: the file answers in percent.
+    link: how answers are to be read.
+    output: the one to read.
+    engine: where defenses are tried.
+    units: those of the inputs, in which every step works.
+    held: columns that the audit left at one value each, and the values.
     """
 
     inputs: FloatArray
@@ -116,13 +121,16 @@ class Settings:
 class Findings:
     """Findings so far; None where a step has not run or has found nothing.
 
-    link: how the answers are read, as given or as found. reach: the range in which the target answers, where it
-    does not everywhere. clipped: the range that inputs seem to be clipped to, where extraction failed for that.
-    served: the interface as it answers; health: as it is read. written: its probabilities are in percent, or among
-    NaN, and count as plain ones, from `served` on. noisy: answers are probabilities with noise on them, which
-    are put right before a link reads them. without: outputs that may be numbers of classes, which no step looks at, for
-    others stand beside them that are not. looked_behind: a link that nobody gave was tried, and shows no values;
-    certain: since answers are certain where it was asked.
+    link: how the answers are read, as given or as found.
+    reach: the range in which the target answers, where it does not everywhere.
+    clipped: the range that inputs seem to be clipped to, where extraction failed for that.
+    served: the interface as it answers.
+    health: the interface as it is read, behind its link.
+    written: its probabilities are in percent, or among NaN, and count as plain ones, from `served` on.
+    noisy: answers are probabilities with noise on them, which are put right before a link reads them.
+    without: outputs that may hold class numbers beside others that do not: no step looks at them.
+    looked_behind: a link that nobody gave was tried, and shows no values.
+    certain: it shows none since answers are certain where it was asked.
     """
 
     given: Settings

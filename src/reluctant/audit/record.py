@@ -112,12 +112,17 @@ class VerdictFacts:
 class Target:
     """The target as it was opened and as it was read; None where it could not be opened.
 
-    classes: names of the outputs, if given. link: how answers were read; link_found: the audit found that out by
-    itself. reach: the range that everything was asked in, where the target does not answer elsewhere and nobody said
-    so. clipped: the range that inputs seem to be clipped to. percent, among_nan: its probabilities are in percent, or
-    missing ones are NaN. outputs_left_out: outputs that look like numbers of classes and were left out. output: the one
-    that was read, None for all. noisy: answers are probabilities with noise on them. location: the file, module or
-    address that it was opened by, None for an object.
+    classes: names of the outputs, if given.
+    link: how answers were read.
+    link_found: the audit found that out by itself.
+    reach: the range that everything was asked in, where the target does not answer elsewhere and nobody said so.
+    clipped: the range that inputs seem to be clipped to.
+    percent, among_nan: its probabilities are in percent, or missing ones are NaN.
+    outputs_left_out: outputs that look like numbers of classes and were left out.
+    output: the one that was read, None for all.
+    noisy: answers are probabilities with noise on them.
+    location: the file, module or address that it was opened by, None for an object.
+
     The rest are guesses that leave leaks open: may_be_sigmoids, may_be_percent, may_be_clipped, may_be_numbers (whole
     numbers read as labels that may be rounded values), squashed (answers that no link here explains).
     """

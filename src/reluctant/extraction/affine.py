@@ -106,7 +106,7 @@ class _AskedLines:
             for line in zip(start, stop, first, second, strict=True)
         ])  # fmt: skip
         third = _along(start, stop, share)
-        answers = np.concatenate([both, oracle.query(np.clip(third, domain.low, domain.high))])
+        answers = np.concatenate([both, oracle.query(domain.nearest(third))])
         return cls._of((start, stop, third), answers, share)
 
     @classmethod

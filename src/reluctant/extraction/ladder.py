@@ -68,10 +68,14 @@ class Need(Enum):
 class Standing:
     """What the attempts so far leave to the next one.
 
-    shows: of the last attempt that failed in a stage. lines: searched by it. first: the first layer that it found.
-    part: the part of the network that is known. whole: a whole network was found, and is in doubt. against: rows (n, d)
-    that spoke against such networks. stages: in which rows were asked. layers: follows creases of a line, at the first
-    call, to tell how deep it is.
+    shows: of the last attempt that failed in a stage.
+    lines: that this attempt searched.
+    first: the first layer that it found.
+    part: the part of the network that is known.
+    whole: a whole network was found, and is in doubt.
+    against: rows (n, d) that spoke against such networks.
+    stages: in which rows were asked.
+    layers: follows creases of a line, at the first call, to tell how deep it is.
     """
 
     domain: Domain
@@ -94,9 +98,13 @@ AGAIN = None  # as often as there are attempts
 class Rung:
     """One or more attempts by one method.
 
-    method: as a function of the standing; None passes the rung. needs: all of these. unless: findings of the last
-    failure that make it vain. unless_twice: the same of findings that two of its own attempts have shown. when: asked
-    before each attempt. times: most attempts. last_if: asked after the last one; if true the ladder ends here.
+    method: as a function of the standing; None passes the rung.
+    needs: all of these.
+    unless: findings of the last failure that make it vain.
+    unless_twice: the same of findings that two of its own attempts have shown.
+    when: asked before each attempt.
+    times: most attempts.
+    last_if: asked after the last one; if true the ladder ends here.
     """
 
     method: Choice
@@ -284,11 +292,17 @@ class Attempts:
 class Findings:
     """What one search has found, for the result; None of what it did not look at.
 
-    health: of the place that was asked last. inside: the box of that place. link: through which answers were read.
-    gradients: why those of the target were not used. failures: why attempts ended, in order. layers: creases of a line
-    that were followed. network: the last whole one, with its checks. own_scales: its comparison at the columns' own
-    sizes. unit_ratio: of the largest unit of an input to the smallest, where the search found them. elsewhere: what
-    shows that inputs are not where questions were asked. reason: why the search ended.
+    health: of the place that was asked last.
+    inside: the box of that place.
+    link: through which answers were read.
+    gradients: why those of the target were not used.
+    failures: why attempts ended, in order.
+    layers: creases of a line that were followed.
+    network: the last whole one, with its checks.
+    own_scales: its comparison at the columns' own sizes.
+    unit_ratio: of the largest unit of an input to the smallest, where the search found them.
+    elsewhere: what shows that inputs are not where questions were asked.
+    reason: why the search ended.
     """
 
     health: Interface | None = None

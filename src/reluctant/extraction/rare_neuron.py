@@ -110,4 +110,4 @@ def _around(oracle: Counting, against: FloatArray, count: int, rng: np.random.Ge
     domain, chosen = oracle.facts.domain, against[rng.integers(len(against), size=count)]
     size = np.linalg.norm(chosen, axis=1, keepdims=True) / np.sqrt(oracle.dim)
     share = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (count, 1)))
-    return np.clip(chosen + share * size * rng.standard_normal(chosen.shape), domain.low, domain.high)
+    return domain.nearest(chosen + share * size * rng.standard_normal(chosen.shape))

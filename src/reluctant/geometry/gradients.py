@@ -200,7 +200,7 @@ def _along_coordinates(points: FloatArray, steps: FloatArray, rng: np.random.Gen
     each = np.arange(d)
     rows[:, 1 + each, each] += np.where(up, steps[:, None], -steps[:, None])
     rows[:, -1] += _shares(n, d, rng) * steps[:, None]
-    rows = np.clip(rows, domain.low, domain.high)
+    rows = domain.nearest(rows)
     taken = rows[:, 1 + each, each] - points  # what rounding left of the steps
     return rows, taken, rows[:, -1] - points
 
@@ -213,7 +213,7 @@ def _along(directions: FloatArray) -> Callable[[FloatArray, FloatArray, np.rando
         share = _shares(n, k, rng) if domain.is_space else rng.uniform(*CHECK_SHARE, (n, k)) / k  # stay in their hull
         check = np.einsum("nk,nkd->nd", share, moves)
         rows = np.concatenate([points[:, None], points[:, None] + moves, (points + check)[:, None]], axis=1)
-        return np.clip(rows, domain.low, domain.high), sides * steps[:, None], share * sides * steps[:, None]
+        return domain.nearest(rows), sides * steps[:, None], share * sides * steps[:, None]
 
     return build
 

@@ -64,7 +64,7 @@ from reluctant.numerics import DOUBLE, FloatArray, Noise, Rng, as_generator
 from reluctant.oracles.base import Facts, Kind
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
-from reluctant.oracles.links import PERCENT, link_of, noun_behind, raw_answers
+from reluctant.oracles.links import PERCENT, noun_behind, raw_answers
 from reluctant.oracles.open import Target, in_units, opened_target
 from reluctant.results import Outcome
 
@@ -355,7 +355,9 @@ def examine(
     """
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
-        look = _Look.at(oracle, rng, domain.interior(rng, lines, oracle.dim) if centres is None else centres)
+        centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
+        ask_near = _Look.at if oracle.facts.link is None else _Look.behind_link
+        look = ask_near(oracle, rng, centres)
         look = replace(look, far=look.ask_far(oracle, rng)) if domain.is_space else look
         integers, steps = look.integers(oracle, rng), look.steps(oracle, apart)
         curved = steps is None and look.is_curved(oracle)
@@ -378,20 +380,26 @@ class _Look:
 
     near: ShortLines
     repeated: FloatArray
-    raw: RawDigits | None
-    lost: FloatArray | None
+    raw: RawDigits | None = None
+    lost: FloatArray | None = None
     far: dict[float, ShortLines] = field(default_factory=dict)
 
     @classmethod
     def at(cls, oracle: Counting, rng: np.random.Generator, centres: FloatArray) -> _Look:
         """Ask around these centres (lines, d)."""
+        near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
+        # The same batch again: a deterministic target may still round differently in one of another size.
+        return cls(near, ask(oracle, centres))
+
+    @classmethod
+    def behind_link(cls, oracle: Counting, rng: np.random.Generator, centres: FloatArray) -> _Look:
+        """The same of values that a link reads, with the digits of the answers behind it."""
         with raw_answers(oracle) as given:
-            near = ShortLines.ask(oracle, rng, centres, STEPS, FINER_STEPS)
-            # The same batch again: a deterministic target may still round differently in one of another size.
-            repeated = ask(oracle, centres)
-        raw = RawDigits.of(np.concatenate(given), link_of(oracle), ratios=oracle.facts.reference) if given else None
-        lost = None if raw is None else near.second_difference_noise(raw.lost(near.answers, oracle))
-        return cls(near, repeated, raw, lost)
+            look = cls.at(oracle, rng, centres)
+        if not given:  # the link is undone elsewhere, as on a worker
+            return look
+        raw = RawDigits.behind(oracle, given)
+        return replace(look, raw=raw, lost=look.near.second_difference_noise(raw.lost(look.near.answers, oracle)))
 
     def ask_far(self, oracle: Counting, rng: np.random.Generator) -> dict[float, ShortLines]:
         """Lines through the same centres, each scale farther out, as far as they are answered.

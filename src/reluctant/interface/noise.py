@@ -25,7 +25,6 @@ from reluctant.oracles.links import (
     ROUNDED_PROBABILITY_SLACK,
     answer_ends,
     last_raw_answers,
-    link_of,
     lost_digits,
     noun_behind,
     on_a_grid,
@@ -389,11 +388,14 @@ UNDECIDED = 1e-3  # a probability by so much away from 0 and 1
 class RawDigits:
     """The digits of a target's own answers, from which a link reads values.
 
-    decimals: that the answers are rounded to; None if they are not. noise: what that rounding puts on the values.
+    decimals: that the answers are rounded to; None if they are not.
+    noise: what that rounding puts on the values.
     certain: every answer was at an end (0 or 1; -1 or 1 behind a tanh), as labels are, and as all are where they
-    saturate. number_format: the narrowest that holds the answers. link: its name. next_to_one: some answers lie so
-    close to 1 (or -1 behind a tanh) that values read from them change in steps. on_a_grid: none has more digits than
-    a rounding of 1 leaves.
+        saturate.
+    number_format: the narrowest that holds the answers.
+    link: its name.
+    next_to_one: some answers lie so close to 1 (or -1 behind a tanh) that values read from them change in steps.
+    on_a_grid: none has more digits than a rounding of 1 leaves.
     """
 
     decimals: int | None
@@ -441,12 +443,12 @@ class RawDigits:
     def last_of(cls, oracle: Oracle, every: Sequence[FloatArray] = ()) -> Self | None:
         """The digits of the last rows; None without a link. every: all answers so far, which show the digits."""
         p = last_raw_answers(oracle)
-        return None if p is None else cls.of(p, link_of(oracle), ratios=oracle.facts.reference, every=every)
+        return None if p is None else cls.of(p, oracle.facts.link, ratios=oracle.facts.reference, every=every)
 
     @classmethod
     def behind(cls, oracle: Oracle, raw: Sequence[FloatArray]) -> Self:
         """The answers that the link of this oracle read; some were noted."""
-        return cls.of(np.concatenate(raw), link_of(oracle), ratios=oracle.facts.reference)
+        return cls.of(np.concatenate(raw), oracle.facts.link, ratios=oracle.facts.reference)
 
     @classmethod
     def of(cls, p: FloatArray, link: str | None, *, ratios: bool, every: Sequence[FloatArray] = ()) -> Self:

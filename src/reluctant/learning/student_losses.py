@@ -261,11 +261,14 @@ EVEN_LABELS = 2.0  # labels of which one is right for more than half: as many fe
 class HeldOutError:
     """Errors at fresh inputs, drawn like those of the training.
 
-    error: mean square over the variance of the answers, of probabilities as probabilities; high: the same with what
-    chance may hide of it. None where answers are labels, which have no size. own: the part of it that is the network's
-    and not the noise or rounding of the answers, where these are known. agreement: share of equal labels; differing:
-    share of others, chance included; commonest: what always saying the same label gives; repeated: how often answers
-    that were asked for twice gave the same label. labelled: False of one number, which has no label.
+    error: mean square over the variance of the answers, of probabilities as probabilities.
+    high: the same, with what chance may hide of it. Both are None where answers are labels, which have no size.
+    own: the part of it that is the network's and not the noise or rounding of the answers, where these are known.
+    agreement: share of equal labels.
+    differing: share of others, chance included.
+    commonest: what always saying the same label gives.
+    repeated: how often answers that were asked for twice gave the same label.
+    labelled: False of one number, which has no label.
     """
 
     error: float | None

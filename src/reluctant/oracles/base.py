@@ -201,12 +201,13 @@ class Kind(StrEnum):
 class Facts:
     """Facts of a target before any query.
 
-    `outputs` is `UNKNOWN_OUTPUTS` until a bare callable has answered once. `dtype` is the number format
-    of the target's arithmetic, if known. A transcript recognises a target by
-    its `identity`, or by its answers if that is empty. `reference` says that the answers are log-ratios
-    to a class in front of them, as a softmax link gives; `saturates` that they become infinite far out, where a
-    probability they come from is 0 or 1; `recast` that the target would answer with more digits if it were opened with
-    precision='float64'. `samples` (n, dim) are rows of the kind the target is for, if the user gave some.
+    outputs: `UNKNOWN_OUTPUTS` until a bare callable has answered once.
+    dtype: the number format of the target's arithmetic, if known.
+    identity: by this a transcript recognises a target; by its answers if it is empty.
+    reference: the answers are log-ratios to a class in front of them, as a softmax link gives.
+    link: what the answers were read through; None if they are the target's own.
+    recast: the target would answer with more digits if it were opened with precision='float64'.
+    samples: rows (n, dim) of the kind the target is for, if the user gave some.
     """
 
     dim: int
@@ -217,9 +218,14 @@ class Facts:
     name: str = "target"
     identity: str = ""
     reference: bool = False
-    saturates: bool = False
+    link: str | None = None
     recast: bool = False
     samples: FloatArray | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def saturates(self) -> bool:
+        """True if answers become infinite far out, where a probability that a link reads is 0 or 1."""
+        return self.link is not None
 
 
 class Oracle(ABC):

@@ -136,8 +136,7 @@ class Scaled(Wrapper):
         return Rewritten(self, inner, self._in_units, self._own_rows)
 
     def _own_rows(self, rows: FloatArray) -> FloatArray:
-        asked = self.units.rows(rows)
-        return asked if self.bounds.is_space else np.clip(asked, self.bounds.low, self.bounds.high)
+        return self.bounds.nearest(self.units.rows(rows))
 
     def _in_units(self, found: Explained) -> Explained:
         return Explained(found.values, found.gradients * self.units.scale)

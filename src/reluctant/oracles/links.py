@@ -1,4 +1,4 @@
-"""Links (softmax, sigmoid, tanh, top-k) undone, so that answers are piecewise linear; and the digits lost by it.
+"""Links (softmax, sigmoid, tanh, top-k), and what undoes them, so that answers are piecewise linear; digits lost by it.
 
 softmax: log-ratios to the first class, log(p_k / p_0), k ≥ 1: one output less than there are classes. log-softmax:
 the same from log-probabilities. sigmoid: the logit log(p / (1 - p)) of every output. tanh: artanh(t) of every
@@ -128,7 +128,7 @@ class Linked(Wrapper):
         outputs = inner.outputs if each else inner.outputs - 1
         identity = f"{inner.identity} before {self.link}" if inner.identity else ""
         facts = replace(inner, outputs=max(outputs, UNKNOWN_OUTPUTS), kind=Kind.VALUES, identity=identity)
-        return replace(facts, reference=not each, saturates=True)
+        return replace(facts, reference=not each, link=self.link)
 
     @property
     def advice(self) -> str:
@@ -252,12 +252,6 @@ def raw_answers(oracle: Oracle) -> Iterator[list[FloatArray]]:
         hearers.pop()
 
 
-def link_of(oracle: Oracle) -> AnswerLink | None:
-    """What a target's answers are read through, None if it is nothing."""
-    linked = _linked_of(oracle)
-    return None if linked is None else linked.link
-
-
 def _linked_of(oracle: Oracle) -> Linked | None:
     return next((layer for layer in layers(oracle) if isinstance(layer, Linked)), None)
 
@@ -274,6 +268,39 @@ def _is_softmax(p: FloatArray) -> bool:
     if p.shape[1] < FEWEST_CLASSES or len(open_) < FEWEST_SUMS:
         return False
     return bool(np.all(np.abs(open_.sum(axis=1) - 1) <= p.shape[1] * unit_roundoff(np.float32)))
+
+
+def _softmax(values: FloatArray) -> FloatArray:
+    powers = np.exp(values - values.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def _log_softmax(values: FloatArray) -> FloatArray:
+    shifted = values - values.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):  # exp of a very negative value is 0 in the end
+        return 1 / (1 + np.exp(-values))
+
+
+LINK_FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "identity": lambda values: values,
+    "softmax": _softmax,
+    "log-softmax": _log_softmax,
+    "sigmoid": _sigmoid,
+    "tanh": np.tanh,
+}
+
+# Gradients (n, m, d) after a link, from answers p (n, m, 1) after it and gradients before it.
+LINK_SLOPES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "identity": lambda _, slope: slope,
+    "softmax": lambda p, slope: p * (slope - (p * slope).sum(axis=1, keepdims=True)),
+    "log-softmax": lambda log_p, slope: slope - (np.exp(log_p) * slope).sum(axis=1, keepdims=True),
+    "sigmoid": lambda p, slope: p * (1 - p) * slope,
+    "tanh": lambda t, slope: (1 - t**2) * slope,
+}
 
 
 def _log_ratios(p: FloatArray) -> FloatArray:

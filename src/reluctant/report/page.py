@@ -162,10 +162,12 @@ def audit_page(record: AuditRecord) -> str:
     level = level_words(record)
     room = MOST_WORDS - _words(target_name(record), level.words, verdict[0], figures, leaks)
     is_shown = (not opened or record.recovered is None) and len(verdict[1].split()) <= room
+    recovered, interface = recovered_facts(record), interface_facts(record)
     truth = [] if record.truth is None else truth_facts(record.truth)
-    facts = [*recovered_facts(record), *truth, *interface_facts(record)]
-    columns = [*query_table(record).columns, *step_table(record).columns, *(() if sweep is None else COLUMNS)]
-    numbered = [figure.name for figure in figures] + [name for name, _ in facts] + [each.name for each in columns]
+    queries, steps = query_table(record), step_table(record)
+    columns = [*queries.columns, *steps.columns, *(() if sweep is None else COLUMNS)]
+    names = [name for name, _ in (*recovered, *truth, *interface)]
+    numbered = [*(figure.name for figure in figures), *names, *(each.name for each in columns)]
     return render(
         "audit.html",
         record=record,
@@ -200,13 +202,13 @@ def audit_page(record: AuditRecord) -> str:
         one_label=one_label(record),
         trained=record.recovered is not None and record.recovered.method is CopyMethod.TRAINING,
         drawings=_drawings(record),
-        recovered=recovered_facts(record),
+        recovered=recovered,
         defenses=None if sweep is None else defense_table(sweep),
-        queries=query_table(record),
+        queries=queries,
         truth=truth,
         names=name_table(record),
-        interface=interface_facts(record),
-        steps=step_table(record),
+        interface=interface,
+        steps=steps,
     )
 
 

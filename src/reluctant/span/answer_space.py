@@ -25,7 +25,7 @@ from reluctant.messages import Diagnosis
 from reluctant.numerics import DOUBLE, FloatArray, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind, Rows
 from reluctant.oracles.keywords import InputsKeywords
-from reluctant.oracles.links import UNDO_LINK, AnswerLink, Linked, link_of, lost_digits, raw_answers
+from reluctant.oracles.links import UNDO_LINK, AnswerLink, Linked, lost_digits, raw_answers
 from reluctant.oracles.open import Target, opened_target
 from reluctant.results import Ended, Outcome, Run
 from reluctant.span.first_look import RULE_OF_THREE, UNCLEAR_MARGIN
@@ -188,7 +188,7 @@ class _AnswerSpace:
         with np.errstate(invalid="ignore"):
             self.fresh = float(np.nan_to_num(np.abs(values[-1] - values[0])).max())
         self.take(values[:-1], given[:-1])
-        if facts.domain.is_space and facts.samples is None and link_of(self.oracle) not in PROBABILITY_LINKS:
+        if facts.domain.is_space and facts.samples is None and self.oracle.facts.link not in PROBABILITY_LINKS:
             self.one_layer = self.is_odd(self.ask(self.opposite()))
         else:
             self.ask(self.drawn(FIRST_ROWS - MORE_ROWS))
@@ -237,7 +237,7 @@ class _AnswerSpace:
         number_format, rounded = narrowest_format(given), rounding_noise(given)
         size = np.maximum(np.abs(given).max(axis=1), np.abs(values).max(axis=1))
         lost = lost_digits(values, self.oracle, number_format).max(axis=1)
-        if link_of(self.oracle) in PROBABILITY_LINKS:  # a relative error of p is an absolute one of its logarithm
+        if self.oracle.facts.link in PROBABILITY_LINKS:  # a relative error of p is an absolute one of its logarithm
             size, rounded = np.maximum(size, 1.0), rounded / given.min(axis=1)
         written = ROUNDINGS_INSIDE * UNIFORM_SD * (unit_roundoff(number_format) * size + lost)
         sd = np.hypot(written, np.maximum(rounded, self.fresh))

@@ -209,7 +209,7 @@ def moves_outside(
 
 def asked_inside(ask: Ask, domain: Domain) -> Ask:
     """The question with rows moved onto the domain where rounding put them beside it."""
-    return ask if domain.is_space else lambda rows: ask(np.clip(rows, domain.low, domain.high))
+    return ask if domain.is_space else lambda rows: ask(domain.nearest(rows))
 
 
 # Rows asked one block after the other until something is alive, and at which scale.

@@ -245,11 +245,16 @@ GOOD_OUTCOMES = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
 class Span(Ended):
     """Outcome of `recover_span`.
 
-    subspace: the directions found; partial unless `ok`. margin: the strongest direction left out over the weakest one
-    kept: the rank is clear if it is far below 1, unknown if it is infinite. angle: largest angle between found and true
-    directions, as a sine: the effect of long steps along the others, over the weakest direction. stage: where
-    the run ended. evidence: the numbers that decided. rows: counts by stage. followed: how
-    far, as a norm, steps along directions left out went. domain: the range of all queries.
+    subspace: the directions found; partial unless `ok`.
+    margin: the strongest direction left out over the weakest one kept: the rank is clear if it is far below 1, unknown
+        if it is infinite.
+    angle: largest angle between found and true directions, as a sine: the effect of long steps along the others, over
+        the weakest direction.
+    stage: where the run ended.
+    evidence: the numbers that decided.
+    rows: counts by stage.
+    followed: how far, as a norm, steps along directions left out went.
+    domain: the range of all queries.
     """
 
     outcome: Outcome

@@ -107,8 +107,7 @@ class GradientContract(OracleContract):
         step = float(np.cbrt(unit_roundoff(oracle.facts.dtype)))
         moves = step * np.random.default_rng(6).standard_normal(rows.shape) / np.sqrt(oracle.dim)
         found = oracle.query_gradients(rows)
-        bounds = oracle.facts.domain
-        ends = [np.clip(rows + sign * moves, bounds.low, bounds.high) for sign in (1, -1)]
+        ends = [oracle.facts.domain.nearest(rows + sign * moves) for sign in (1, -1)]
         change = oracle.query(ends[0]) - oracle.query(ends[1])
         predicted = np.einsum("nmd,nd->nm", found.gradients, ends[0] - ends[1])
         off = np.abs(change - predicted).max(axis=1)

@@ -74,14 +74,19 @@ class AskedRows:
 class Verification:
     """Comparison of a target with a network.
 
-    Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the
-    scale of the points where that is larger. tol: the tolerance at the scale of use; it grows with answers and
-    their noise. untested: neurons without a crease at the scale of use. share: if `ok`, the largest share of inputs of
-    the scale of use that may err by more than `tol` unseen, at this confidence.
-    inside: the box of the comparison, if probabilities saturate elsewhere. at_use: the comparison at typical inputs
-    outside it. only_inside: it alone failed. undecided: the noise is too large to decide. counterexamples: the rows
-    with the largest errors, if not `ok`. slope_error: the largest error of a gradient, relative to the largest
-    gradient, if the target answers gradients.
+    Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the scale of the
+    points where that is larger.
+
+    tol: the tolerance at the scale of use; it grows with answers and their noise.
+    untested: neurons without a crease at the scale of use.
+    share: if `ok`, the largest share of inputs of the scale of use that may err by more than `tol` unseen, at this
+        confidence.
+    inside: the box of the comparison, if probabilities saturate elsewhere.
+    at_use: the comparison at typical inputs outside it.
+    only_inside: it alone failed.
+    undecided: the noise is too large to decide.
+    counterexamples: the rows with the largest errors, if not `ok`.
+    slope_error: the largest error of a gradient, relative to the largest gradient, if the target answers gradients.
     """
 
     ok: bool

@@ -31,9 +31,8 @@ from reluctant.messages import Diagnosis
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS, evaluate
 from reluctant.numerics import DOUBLE, FloatArray, Noise, unit_roundoff
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
 from reluctant.oracles.ledger import Counting
-from reluctant.oracles.links import AnswerLink, link_of, lost_digits, raw_answers
+from reluctant.oracles.links import LINK_FUNCTIONS, lost_digits, raw_answers
 from reluctant.verification.points import SCALES, PointGroup, crease_points
 from reluctant.verification.precision import rounding_sizes
 
@@ -160,6 +159,8 @@ def _units(answers: FloatArray, groups: NDArray[np.intp]) -> FloatArray:
 
 def _lost_behind(values: FloatArray, oracle: Counting, behind: RawDigits | None) -> FloatArray:
     """Uncertainty (n, m) of values, by the digits of the probabilities they were read from."""
+    if oracle.facts.link is None:
+        return np.zeros_like(values)
     return lost_digits(values, oracle) if behind is None else behind.lost(values, oracle)
 
 
@@ -241,7 +242,7 @@ def compare_where_readable(
     """
     with oracle.stage("verify", expected=len(rows)), raw_answers(oracle) as heard:
         values = oracle.answer(rows)
-    raw, link = np.concatenate(heard) if heard else np.empty((0, 0)), link_of(oracle)
+    raw, link = np.concatenate(heard) if heard else np.empty((0, 0)), oracle.facts.link
     deviations = np.array(
         [column[np.isfinite(column)].std() if np.isfinite(column).any() else 0.0 for column in values.T]
     )
@@ -281,7 +282,7 @@ def _value_tolerances(
     finite = np.isfinite(values)
     size = _log_odds_size(np.where(finite, values, np.inf), ratios=oracle.facts.reference)
     if behind is None or behind.decimals is not None or (tol > EXACT_TOLERANCE and behind.number_format == "float64"):
-        odds = 2 * size if link_of(oracle) == "tanh" else size  # of (1 + t) / 2
+        odds = 2 * size if oracle.facts.link == "tanh" else size  # of (1 + t) / 2
         return np.where(finite, tol * np.exp(np.minimum(odds, largest_power)), np.inf)
     lost = _lost_behind(values, oracle, behind)
     smallest = normal_share * -np.log(np.finfo(behind.number_format).tiny)
@@ -297,7 +298,7 @@ def _log_odds_size(values: FloatArray, *, ratios: bool) -> FloatArray:
 
 
 def _probability_errors(
-    predicted: FloatArray, raw: FloatArray, link: AnswerLink | None
+    predicted: FloatArray, raw: FloatArray, link: str | None
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Differences (n,) of the network's probabilities from the target's, and where they can be compared."""
     if link in ELEMENTWISE_LINKS:

@@ -32,12 +32,16 @@ class LabelVerification:
     """Comparison of a target's labels with those of a network.
 
     boundary_error: smallest step off the predicted boundary, in typical inputs, at which every label was right;
-    infinite if some were wrong at every step. tol: the largest that counts as right. points: of the boundary, with an
-    answer from both sides at that step. pairs: of classes that meet at these. undecided: other points of it, too close
-    to another boundary of the network.
-    wrong: points at the step below, 0 at the last. inputs, wrong_inputs: random ones, and those of another label.
-    share: part of the boundary that may be off by more. input_share: part of the inputs of one scale that may have
-    another label. untested: neurons whose crease was not seen to meet the boundary.
+        infinite if some were wrong at every step.
+    tol: the largest that counts as right.
+    points: of the boundary, with an answer from both sides at that step.
+    pairs: of classes that meet at these.
+    undecided: other points of it, too close to another boundary of the network.
+    wrong: points at the step below, 0 at the last.
+    inputs, wrong_inputs: random ones, and those of another label.
+    share: part of the boundary that may be off by more.
+    input_share: part of the inputs of one scale that may have another label.
+    untested: neurons whose crease was not seen to meet the boundary.
     """
 
     ok: bool

@@ -42,11 +42,16 @@ FAR_SCALE, FAR_BESIDE = 30.0, 0.03  # far along a crease, where one of a deeper 
 class PointCounts:
     """How many points of each kind a comparison has.
 
-    points: at each scale. per_neuron: beside each crease, besides the one on it. at_use: at the scale of use, if
-    more. on_lines: on lines, where neurons are rarely on, and at extremes. on_rays: on two rays from a random input,
-    which cross narrow ridges. far: far along the creases of the first layer. alone: at most so many where one unit of
-    the first layer is on alone. far_cells: also far out, where one unit of a layer is on alone. whole_lines: on lines
-    to far out, in every piece. covering: at most so many for each layer, where units that it may lack would be on.
+    points: at each scale.
+    per_neuron: beside each crease, besides the one on it.
+    at_use: at the scale of use, if more.
+    on_lines: on lines, where neurons are rarely on, and at extremes.
+    on_rays: on two rays from a random input, which cross narrow ridges.
+    far: far along the creases of the first layer.
+    alone: at most so many where one unit of the first layer is on alone.
+    far_cells: also far out, where one unit of a layer is on alone.
+    whole_lines: on lines to far out, in every piece.
+    covering: at most so many for each layer, where units that it may lack would be on.
     """
 
     points: int = 64
@@ -241,7 +246,7 @@ def points_beside(points: FloatArray, domain: Domain, rng: np.random.Generator) 
     steps = rng.standard_normal(points.shape)
     steps /= np.linalg.norm(steps, axis=1, keepdims=True)
     sizes = np.exp(rng.uniform(np.log(NEAREST_BESIDE), np.log(FARTHEST_BESIDE), (len(points), 1)))
-    return np.clip(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps, domain.low, domain.high)
+    return domain.nearest(points + sizes * np.linalg.norm(points, axis=1, keepdims=True) * steps)
 
 
 def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
@@ -258,7 +263,7 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     points = domain.sample(rng, len(which), network.dim, FAR_SCALE)
     sizes = np.linalg.norm(points - points.mean(axis=0), axis=1, keepdims=True) if len(points) else points[:, :1]
     points = points - ((points * normals[which]).sum(axis=1) + offsets[which])[:, None] * normals[which]
-    return np.clip(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape), domain.low, domain.high)
+    return domain.nearest(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape))
 
 
 def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
@@ -378,7 +383,7 @@ def _climbed(
 def _kept_near(points: FloatArray, radii: FloatArray | float, domain: Domain) -> FloatArray:
     """The points in the domain: in all of space no farther out than their radius."""
     if not domain.is_space:
-        return np.clip(points, domain.low, domain.high)
+        return domain.nearest(points)
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return np.asarray(points * np.minimum(1.0, radii / np.maximum(lengths, 1e-300)))
 

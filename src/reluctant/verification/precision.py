@@ -203,11 +203,7 @@ def _across_creases(network: ReLUNetwork, precision: Precision, domain: Domain, 
         feet = feet - ((feet * normals).sum(axis=1) + offsets)[:, None] * normals
     inside = ((feet >= domain.low) & (feet <= domain.high)).all(axis=1) & bends.any(axis=0)
     feet, normals, bends = feet[inside], normals[inside], bends[:, inside].T
-    least = LEAST_STEP / (bends / precision.at(feet)).max(axis=1, initial=0.0)
-    steps = np.outer(least, LONGER_STEP ** np.arange(LADDER_STEPS)) * rng.uniform(1, LONGER_STEP, (len(feet), 1))
-    steps = np.minimum(steps, np.sqrt(network.dim))
-    both = np.concatenate([steps, -steps], axis=1)[:, :, None] * normals[:, None]
-    return np.clip((feet[:, None] + both).reshape(-1, network.dim), domain.low, domain.high)
+    return _ladder(feet, normals, bends / precision.at(feet), domain, rng)
 
 
 def _across_deep_creases(
@@ -230,11 +226,18 @@ def _across_deep_creases(
     lengths = np.linalg.norm(normals, axis=1)
     bent = (lengths > 0) & bends.any(axis=1)
     feet, normals = on.points[bent], normals[bent] / lengths[bent, None]
-    least = LEAST_STEP / (np.abs(bends[bent]) * lengths[bent, None] / precision.at(feet)).max(axis=1, initial=0.0)
+    return _ladder(feet, normals, np.abs(bends[bent]) * lengths[bent, None] / precision.at(feet), domain, rng)
+
+
+def _ladder(
+    feet: FloatArray, normals: FloatArray, bends: FloatArray, domain: Domain, rng: np.random.Generator
+) -> FloatArray:
+    """Steps along unit normals (n, d), to both sides of feet (n, d); bends (n, m) in deviations of an answer."""
+    least, longest = LEAST_STEP / bends.max(axis=1, initial=0.0), np.sqrt(feet.shape[1])
     steps = np.outer(least, LONGER_STEP ** np.arange(LADDER_STEPS)) * rng.uniform(1, LONGER_STEP, (len(feet), 1))
-    steps = np.minimum(steps, np.sqrt(network.dim))
+    steps = np.minimum(steps, longest)
     both = np.concatenate([steps, -steps], axis=1)[:, :, None] * normals[:, None]
-    return np.clip((feet[:, None] + both).reshape(-1, network.dim), domain.low, domain.high)
+    return domain.nearest((feet[:, None] + both).reshape(-1, feet.shape[1]))
 
 
 def _errors(left: FloatArray, answers: FloatArray, sd: FloatArray) -> tuple[float, float, float]:

@@ -112,7 +112,7 @@ def ask_line(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     low, high = -beyond * length, (1 + beyond) * length
     t = np.linspace(low, high, LINE_POINTS)
     with oracle.stage("line picture", expected=LINE_POINTS):
-        answers = ask(oracle, _inside(section.points(t[:, None]), oracle))
+        answers = ask(oracle, oracle.facts.domain.nearest(section.points(t[:, None])))
     finite = _finite_rows(answers)
     t, answers = t[finite], answers[finite]
     creases = None if known.network is None else crossings(section.restricted(known.network), low, high)
@@ -131,7 +131,7 @@ def ask_plane(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
     x, y = np.meshgrid(axis, axis)
     with oracle.stage("plane picture", expected=GRID**2):
         rows = section.points(np.column_stack([x.ravel(), y.ravel()]))
-        answers = ask(oracle, _inside(rows, oracle))
+        answers = ask(oracle, oracle.facts.domain.nearest(rows))
     finite = _finite_rows(answers)
     several = oracle.outputs > 1 or oracle.facts.reference
     low, high = answers[finite].min(axis=0), answers[finite].max(axis=0)
@@ -229,12 +229,6 @@ def _plane(oracle: Counting, known: Findings, seed: int) -> tuple[Frame, float]:
         corners = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) @ directions * size
         size *= min(1.0, float(domain.room(np.broadcast_to(origin, corners.shape), corners).min()))
     return Frame(origin, directions), size
-
-
-def _inside(rows: FloatArray, oracle: Counting) -> FloatArray:
-    """Rounding must not carry a row over a bound."""
-    domain = oracle.facts.domain
-    return rows if domain.is_space else np.clip(rows, domain.low, domain.high)
 
 
 # ---- sections of a network

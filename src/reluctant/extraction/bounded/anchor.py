@@ -277,14 +277,11 @@ class BoundedTarget:
 
     def ask(self, rows: FloatArray) -> FloatArray:
         """Answers; rows that rounding has put a hair outside are put back."""
-        return self.oracle.query(self._inside(rows))
-
-    def _inside(self, rows: FloatArray) -> FloatArray:
-        return np.clip(rows, self.domain.low, self.domain.high)
+        return self.oracle.query(self.domain.nearest(rows))
 
     def gradients(self, points: FloatArray, axes: FloatArray | None, steps: FloatArray) -> Gradients:
         """Slopes at points along these axes, None for the coordinates."""
-        question = Question.of(self.oracle).of_rows(self._inside)
+        question = Question.of(self.oracle).of_rows(self.domain.nearest)
         return gradients(question, points, axes, steps, self.noise, self.rng, domain=self.domain, lost=self.lost)
 
     @property

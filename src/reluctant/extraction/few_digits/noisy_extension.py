@@ -72,8 +72,14 @@ def _line_middles(known: FramedNetwork, view: View) -> FloatArray:
 class Extension(Batch):
     """Answers off the subspace, n for each of D directions, and the weights found.
 
-    y: coordinates (D, n, k) in the subspace. s: offsets (D, n). f: answers (D, n, m). weight: one over the noise
-    (D, n). weights: (D, h); skip: (D, m). directions: (D, d). chi: misfit (D,) of each direction.
+    y: coordinates (D, n, k) in the subspace.
+    s: offsets (D, n).
+    f: answers (D, n, m).
+    weight: one over the noise (D, n).
+    weights: of the neurons (D, h).
+    skip: of the affine term (D, m).
+    directions: (D, d).
+    chi: misfit (D,) of each direction.
     """
 
     directions: FloatArray

@@ -245,7 +245,7 @@ class BoxView(View):
 
     def ask(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The rows that were really asked, and the answers to them."""
-        asked = self.centre + self.half * np.clip(rows, CUBE.low, CUBE.high)
+        asked = self.centre + self.half * CUBE.nearest(rows)
         asked = self.oracle.facts.domain.in_single(asked)
         return (asked - self.centre) / self.half, self.oracle.query(asked) / self.units
 

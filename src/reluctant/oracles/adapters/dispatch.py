@@ -39,6 +39,7 @@ from reluctant.numerics import FloatArray
 from reluctant.oracles.base import UNKNOWN_OUTPUTS, Explained, Facts, Kind, Oracle, PassThrough, as_answers
 from reluctant.oracles.explanations import GradientFace, as_gradients
 from reluctant.oracles.keywords import OpenOptions
+from reluctant.oracles.links import LINK_FUNCTIONS, LINK_SLOPES
 
 
 class CallableOracle(Oracle):
@@ -97,40 +98,6 @@ def _shaped(argument: Any) -> str:
     """The rows that it was asked, any number of them."""
     sizes = ", ".join(str(size) for size in getattr(argument, "shape", (0, "d"))[1:])
     return f"(n, {sizes}) float arrays"
-
-
-def _softmax(values: FloatArray) -> FloatArray:
-    powers = np.exp(values - values.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
-
-
-def _log_softmax(values: FloatArray) -> FloatArray:
-    shifted = values - values.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-
-
-def _sigmoid(values: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):  # exp of a very negative value is 0 in the end
-        return 1 / (1 + np.exp(-values))
-
-
-LINK_FUNCTIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "identity": lambda values: values,
-    "softmax": _softmax,
-    "log-softmax": _log_softmax,
-    "sigmoid": _sigmoid,
-    "tanh": np.tanh,
-}
-
-
-# Gradients (n, m, d) after a link, from answers p (n, m, 1) after it and gradients before it.
-LINK_SLOPES: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "identity": lambda _, slope: slope,
-    "softmax": lambda p, slope: p * (slope - (p * slope).sum(axis=1, keepdims=True)),
-    "log-softmax": lambda log_p, slope: slope - (np.exp(log_p) * slope).sum(axis=1, keepdims=True),
-    "sigmoid": lambda p, slope: p * (1 - p) * slope,
-    "tanh": lambda t, slope: (1 - t**2) * slope,
-}
 
 
 class NetworkOracle(Oracle):

@@ -14,7 +14,7 @@ from reluctant.estimation.formulas import shape_name
 from reluctant.extraction import DepthTwo, extract
 from reluctant.extraction.depth_two.jump_lines import STAGE, JumpLines
 from reluctant.numerics import Rng, as_generator
-from reluctant.oracles.adapters.dispatch import LINK_FUNCTIONS
+from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.papers.experiments.experiment import (
     GRADIENTS_PAPER,
     LOGITS_PAPER,
