@@ -228,6 +228,10 @@ INTERFACES: Mapping[str, Entry] = {
     "same-near": Entry(
         "The target gave the same answer everywhere near the origin, and others far out. Methods begin near it.",
     ),
+    "same-at-inputs": Entry(
+        "The target gave the same answer at all inputs like those of inputs=.",
+        "Check these rows: the order of their columns, their units, and columns that hold one number.",
+    ),
     "values-unreadable": Entry(
         "The {noun} behind the link are {written}. The values before the link cannot be read from so few digits: they "
         "would change in steps, and be infinite where rounding leaves one answer certain.",
