@@ -45,6 +45,10 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     in_steps, no_number = refusal is Outcome.PIECEWISE_CONSTANT, refusal is Outcome.NON_FINITE
     table: tuple[tuple[bool, Callable[[], Diagnosis]], ...] = (
         (
+            refusal is Outcome.CONSTANT and found.facts is not None and found.facts.samples is not None,
+            lambda: Diagnosis("same-at-inputs"),
+        ),
+        (
             refusal is Outcome.CONSTANT and found.varies_far_out,
             lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN, GIVE_INPUTS)),
         ),

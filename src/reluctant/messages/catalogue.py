@@ -228,6 +228,10 @@ INTERFACES: Mapping[str, Entry] = {
     "same-near": Entry(
         "The target gave one answer everywhere near the origin, where methods begin, and other answers far out.",
     ),
+    "same-at-inputs": Entry(
+        "The target gave the same answer at all inputs like those of inputs=.",
+        "Check these rows: the order of their columns, their units, and columns that hold one number.",
+    ),
     "values-unreadable": Entry(
         "The {noun} behind the link are {written}. So few digits hide the values before the link: they would change in "
         "steps, and be infinite where rounding puts an answer at an end of its range.",
