@@ -285,7 +285,7 @@ WRITERS: Mapping[ReportFormat, Callable[[AuditRecord], str]] = {
 
 
 class HasRecord(Protocol):
-    """What an audit gives back."""
+    """The findings of an audit as an object."""
 
     @property
     def record(self) -> AuditRecord:
