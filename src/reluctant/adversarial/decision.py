@@ -1,10 +1,11 @@
 """Sides of a decision: sign, winning class or label, and the margin that makes a side sure.
 
 A flip changes the sign of one output, of the margin of the winning class over each other one, or the label. A target
-that answers probabilities changes side at one half, one that answers labels where the label is another; a network gives
-the values before that, and changes side at 0, or where another class is the largest. An answer near a boundary is a
-small difference of large terms, and rounding leaves unknown a part of those terms, not of the answer: margins below a
-`SideLimit` say nothing, for a batch of another size may put them on the other side.
+of probabilities changes side at one half, one of labels where the label changes. A network gives the values before
+that. It changes side at 0, or where another class is the largest.
+
+Near a boundary an answer is a small difference of large, rounded terms. So margins below a `SideLimit` say nothing: a
+batch of another size may put them on the other side.
 """
 
 from __future__ import annotations
