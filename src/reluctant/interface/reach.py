@@ -10,8 +10,8 @@ A target that clips its inputs gives the same answer from a bound on, whichever 
 function that is flat far out for another reason has a bound of its own on every line. With one or two inputs there are
 not enough such lines.
 
-A verb checks the answers as they are. If the user gave no link and only one explains the answers, the verb continues with
-the values behind it. Straight pieces behind a link, where the answers are curved, prove it.
+A verb checks the answers as they are. If the user gave no link and only one explains the answers, the verb continues
+with the values behind it. Straight pieces behind a link, where the answers are curved, prove it.
 """
 
 from __future__ import annotations
