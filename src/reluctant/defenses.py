@@ -450,7 +450,7 @@ NOISE_SETTINGS: Mapping[str, Callable[[str], Any]] = {"fixed": lambda text: text
 
 @dataclass(frozen=True)
 class DefenseEntry:
-    """A defense in the list: how it is asked for, what it does, how to make it from the text after its name."""
+    """A defense in the list: its name with parameters, its effect, and its maker from the text after the name."""
 
     usage: str
     what: str
@@ -513,7 +513,7 @@ FEWER_DIGITS = frozenset({"decimals", "digits"}) | NUMBER_FORMATS  # these leave
 
 @dataclass(frozen=True)
 class DefenseSpec:
-    """A defense as it is asked for, such as "gaussian=1e-3,fixed": its kind, its value and its settings as text."""
+    """A defense by its name, such as "gaussian=1e-3,fixed": its kind, its value and its settings as text."""
 
     kind: str
     value: str

@@ -84,7 +84,7 @@ def labels_reason(answers: FloatArray) -> Diagnosis:
 def explain_unflipped(
     search: FlipSearch, source: QueriedTarget, answers: FloatArray, steps: int, threshold: float | None
 ) -> FlipSearch:
-    """Say what the answers (n, m) look like, where that is why nothing flipped."""
+    """Name the kind of the answers (n, m), if that is why nothing flipped."""
     if search.outcome is Outcome.FLAT:
         if look_like_labels(answers, source.oracle.facts.kind, still=source.probe.still):
             return search.because(labels_reason(answers), Outcome.PIECEWISE_CONSTANT)

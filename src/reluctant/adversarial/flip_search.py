@@ -1,9 +1,9 @@
 """The search for a flip along gradients, its confirmation on the target, and `Flip`, the result.
 
-The search takes a gradient, looks for the first flip on the ray along it, and goes again from where that led. A flip
-found by queries is asked again: noise may have been lucky. One found on a network is tried on the target, and
-farther along the same step where the target does not flip yet. Labels have no margin: they have to stay the same
-where they are asked alone.
+The search measures a gradient, finds the first flip on the ray along it, and repeats both from there. A flip found by
+queries is asked again: noise may have been lucky. One found on a network is tried on the target, and farther along the
+same step where the target does not flip yet. Labels have no margin: the same inputs asked alone must give the same
+answers.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ LEAST_SLOPE = 4.0  # times the noise of a gradient: less counts as none
 
 @dataclass(frozen=True)
 class FlipSearch:
-    """Where it started, what has to change sign there, and the nearest flip that was met."""
+    """The start of the search, the sign that must change, and the nearest flip so far."""
 
     outcome: Outcome
     start: FloatArray
@@ -372,7 +372,7 @@ class TargetAnswers:
 
     @property
     def beyond_found(self) -> FloatArray:
-        """All points but the first, those that were asked and those that were not."""
+        """All points but the first, asked or not."""
         return np.concatenate([self.points[1:], self.beyond])
 
     def farther(self, count: int = len(BEYOND_THE_STEP)) -> Self:

@@ -290,7 +290,7 @@ def _held(
 
 
 def own_file(target: object) -> Path | None:
-    """The model's own file, if that is what the target is."""
+    """The model's own file, if the target is one."""
     path = Path(target) if isinstance(target, str | Path) else None
     return path if path is not None and path.suffix in MODEL_FILES and path.is_file() else None
 
@@ -459,7 +459,7 @@ class StepRun:
 
 
 def _failed(new: Mapping[str, Any]) -> Diagnosis | None:
-    """What the target said where it failed a method from its first question on; None where it did not."""
+    """The target's message where it failed a method from its first query on; None where it did not."""
     found = [each for value in new.values() for each in (value if isinstance(value, tuple) else (value,))]
     ended = [each for each in found if isinstance(each, Ended) and each.outcome is Outcome.TARGET_FAILED]
     if not ended:

@@ -134,7 +134,7 @@ def digits_limit(found: Interface) -> dict[str, Any]:
 
 
 def likeness_fields(found: Interface) -> dict[str, Any]:
-    """What the answers look like: values, labels, values of a tanh, or probabilities, all or the largest few."""
+    """The kind of the answers: values, labels, values of a tanh, or probabilities, all or the largest few."""
     fields: dict[str, Any] = {"percent": found.percent}
     if found.tanh:
         return {"kind": "tanh", "percent": False}
@@ -213,7 +213,7 @@ def _sizes(found: Interface) -> list[Diagnosis]:
 
 
 def _caveats(found: Interface) -> list[Diagnosis]:
-    """What a method or a reader may stumble over."""
+    """Findings that may surprise a method or a reader."""
     in_steps = found.step_function or found.answers is Kind.LABELS  # which stay the same on most rays
     table: tuple[tuple[bool, str, dict[str, Any], tuple[Remedy, ...]], ...] = (
         (found.answers is not Kind.VALUES, "likeness", likeness_fields(found), ()),

@@ -94,7 +94,7 @@ class Interface:
     largest_scale: largest input scale answered with finite numbers, None where only a domain was asked.
     constant_beyond: scale from which answers no longer change (inputs are clipped, or it saturates).
     queries: rows spent.
-    facts: what the target says of itself: its domain, its link.
+    facts: the target's own facts: its domain, its link.
     raw: digits of the target's own answers, before its link is undone; None without a link.
     unit: every answer at the scale of use lies between 0 and 1.
     sigmoids: the answers are probabilities of sigmoids, by how lines bend.
@@ -166,7 +166,7 @@ class Interface:
         return self.recast and self.deterministic and not rounded and number_format != "float64"
 
     def why(self, outcome: Outcome) -> Diagnosis | None:
-        """What this says of a run that ended so; None if the interface was not the reason."""
+        """The diagnosis of a run that ended so; None if the interface was not the reason."""
         if outcome is Outcome.TOO_NOISY and self.refusal is None:  # too noisy for one method, and not for others
             return hidden_structure(self)
         return self.diagnosis if outcome is self.refusal else None

@@ -261,7 +261,7 @@ COARSEST_GRID = 6  # decimals: levels that need more are no rounded numbers, as 
 
 
 class StepKind(StrEnum):
-    """What answers that stay on levels are the answers of."""
+    """The kind of model behind answers that stay on levels."""
 
     SPLITS = "splits"  # of trees: each depends on one input, and far out there are none
     OTHERS = "others"
@@ -354,7 +354,7 @@ def _depend_on_one_input(ask: Ask, ways: Paths) -> bool:
 
 
 def off_grid(levels: FloatArray) -> bool:
-    """True if levels are no numbers of few decimals, nor of few bits."""
+    """True if no rounding to decimals or bits explains the levels."""
     return not on_grid(levels) and narrowest_format(levels) != "float16"
 
 
@@ -367,7 +367,7 @@ def on_grid(levels: FloatArray) -> bool:
 
 
 class Shape(StrEnum):
-    """What the answers look like along short lines."""
+    """The shape of the answers along short lines."""
 
     PIECEWISE_LINEAR = "piecewise linear"
     AFFINE = "affine"

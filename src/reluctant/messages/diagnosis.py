@@ -87,7 +87,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Notes:
-    """Several diagnoses together, such as the limits of what a run found; `slug in notes` asks for one of them."""
+    """Several diagnoses, such as the limits of a finding; `slug in notes` asks for one of them."""
 
     entries: tuple[Diagnosis, ...] = ()
 

@@ -190,7 +190,7 @@ KINK_ADVICE = "Let the gradients have one-sided values where a function bends, a
 
 
 class Kind(StrEnum):
-    """What the answers are."""
+    """The kind of the answers."""
 
     VALUES = "values"
     PROBABILITIES = "probabilities"
@@ -319,7 +319,7 @@ class Oracle(ABC):
 
     @property
     def advice(self) -> str:
-        """What to do about rows that are answered with NaN or inf."""
+        """The remedy for rows with NaN or inf as answers."""
         return "Avoid these rows, or give the domain in which the target is defined."
 
     @property

@@ -1,8 +1,8 @@
 """The keywords of `open_oracle`, and their checks.
 
 `InputsKeywords` has them all, for verbs that open a target themselves. `Serving`, `Reading` and `Recording` are
-the same settings as values: how a served model is asked, how answers are read, what goes to disk. Everything is
-checked here, before a target is opened; nothing here reaches a server.
+the same settings as values: requests to a served model, the reading of answers, files on disk. Everything is checked
+here, before a target is opened; nothing here reaches a server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GivenGradients: TypeAlias = Callable[[Any], Any] | bool | str | None
 
 @dataclass(frozen=True)
 class OpenOptions:
-    """What an adapter may want to know."""
+    """Options for the adapters."""
 
     shape: tuple[int, ...] | None
     precision: RunPrecision
@@ -144,7 +144,7 @@ class ServedKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Serving:
-    """How a served model is asked.
+    """Settings of requests to a served model.
 
     connections: requests in flight at once.
     rate: most rows a second, over all connections.
@@ -283,7 +283,7 @@ def merged(name: str, group: Group | None, flat: Group) -> Group:
 
 
 def _changed(group: Serving | Reading | Recording) -> dict[str, Any]:
-    """The settings that differ from what they are if nothing is said."""
+    """The settings that differ from their defaults."""
     values = {field.name: (getattr(group, field.name), field.default) for field in fields(group)}
     return {
         name: value

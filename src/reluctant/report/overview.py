@@ -135,7 +135,7 @@ def _part_sentence(record: AuditRecord) -> list[str]:
 
 
 def _trained_sentence(record: AuditRecord) -> list[str]:
-    """What a network trained on the answers does, where it does not count as a copy."""
+    """The accuracy of a trained network that does not count as a copy."""
     run = student_of(record)
     if run is None or run.held_out is None:
         return []
@@ -179,7 +179,7 @@ def _rows_needed(record: AuditRecord) -> str:
 
 
 def _place(record: AuditRecord) -> Iterator[str]:
-    """Which outputs the audit read, if not all; where the target was asked, and the copy looked for."""
+    """Which outputs the audit read, if not all; the range of the queries and of the search for a copy."""
     target = record.target
     if target.outputs_left_out:
         alone = " or ".join(f"output={k}" for k in target.outputs_left_out)
@@ -212,7 +212,7 @@ def _at_use(checked: VerificationFacts) -> str:
 
 
 def confidence_sentence(record: AuditRecord) -> str:
-    """What the verdict rests on."""
+    """The basis of the verdict."""
     confidence = record.verdict.confidence
     if confidence is Confidence.NOT_OPENED:
         step = record.step("open")

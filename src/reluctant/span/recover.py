@@ -116,7 +116,7 @@ def _many_digits(
 ) -> tuple[Outcome, FoundSpan]:
     """Directions one by one, then one long-step stage; on with it as long as fresh inputs show others.
 
-    Weak ones are looked for if the long-step stage still shows something.
+    The search for weak ones follows if long steps still change answers.
     """
     start: FoundSpan | None = None
     for _ in range(ATTEMPTS):

@@ -128,7 +128,7 @@ class Verification:
 
     @property
     def notes(self) -> Notes:
-        """What was compared, how it ended, and what may have been missed, as diagnoses."""
+        """The comparison, its result and what it may have missed, as diagnoses."""
         if self.undecided:
             return Notes((Diagnosis("noise-too-large", {"tol": self.tol}),))
         fewer = self.ok and self.max_error > self.tol
