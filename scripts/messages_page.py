@@ -31,7 +31,7 @@ SECTIONS: tuple[tuple[str, str, Mapping[str, Entry]], ...] = (
     ),
     (
         "Why an interface is refused",
-        "What answers are like, where exact methods cannot use them as they are.",
+        "Answers that exact methods cannot use as they are.",
         INTERFACES,
     ),
     ("What an interface shows", "Lines of the text of `check_health`.", FINDINGS),

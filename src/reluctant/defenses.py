@@ -58,10 +58,10 @@ __all__ = [
 
 
 class Defense(Wrapper):
-    """An oracle around an oracle that gives less away.
+    """A wrapper around an oracle that gives less away.
 
-    `title` is how it was asked for, such as "decimals=3". `repeatable` defenses answer a row the same every time,
-    so that a transcript knows the defended target by its identity.
+    `title` is its name with its parameters, such as "decimals=3". A `repeatable` defense gives a row the same answer
+    every time, so a transcript recognises the defended target.
     """
 
     title: str = ""
@@ -450,7 +450,7 @@ NOISE_SETTINGS: Mapping[str, Callable[[str], Any]] = {"fixed": lambda text: text
 
 @dataclass(frozen=True)
 class DefenseEntry:
-    """A defense in the list: how it is asked for, what it does, how to make it from the text after its name."""
+    """A defense in the list: its name with parameters, its effect, and its maker from the text after the name."""
 
     usage: str
     what: str
@@ -513,7 +513,7 @@ FEWER_DIGITS = frozenset({"decimals", "digits"}) | NUMBER_FORMATS  # these leave
 
 @dataclass(frozen=True)
 class DefenseSpec:
-    """A defense as it is asked for, such as "gaussian=1e-3,fixed": its kind, its value and its settings as text."""
+    """A defense by its name, such as "gaussian=1e-3,fixed": its kind, its value and its settings as text."""
 
     kind: str
     value: str

@@ -75,7 +75,7 @@ class Outcome(Enum):
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """What happened and what to try, where nothing more exact is known."""
+        """The general text of the outcome: what happened and what to try."""
         return of_outcome(self.slug)
 
     @property
@@ -93,7 +93,7 @@ class Outcome(Enum):
 
     @property
     def settles(self) -> bool:
-        """True if the method found what it looks for, or the target gives it nothing to find that in.
+        """True if the method succeeded, or the target gives it nothing to succeed on.
 
         False where it was cut short, or went part of the way: another run, with more rows, time or digits, may find
         more. Who reads such an outcome may not take it for the absence of a leak.
@@ -147,12 +147,12 @@ class Ended(ABC):
 
     @property
     def error(self) -> Words:
-        """What the target or a limit said when it ended the run; empty where neither did."""
+        """The message of the target or limit that ended the run; empty if none did."""
         return Words(self.evidence.get("error") or "")
 
     @property
     def link_found(self) -> Diagnosis | None:
-        """The diagnosis that answers were read through a link which nobody gave; None if they were not."""
+        """The diagnosis that the method found a link and read answers through it; None if it did not."""
         link = self.evidence.get("found link")
         return None if link is None else Diagnosis("link-found", {"link": link, "percent": "percent" in self.evidence})
 
@@ -177,7 +177,7 @@ class Ended(ABC):
     @property
     @abstractmethod
     def ok(self) -> bool:
-        """True only if the method reached what it promises, and checked it."""
+        """True only if the method reached its aim and checked it."""
 
     @property
     def queries(self) -> int:
@@ -193,7 +193,7 @@ class Ended(ABC):
 
     @abstractmethod
     def shown_facts(self) -> dict[str, object]:
-        """Facts for a notebook, besides the outcome and the cost."""
+        """The rows of its table in a notebook, besides outcome and cost."""
 
     def _repr_html_(self) -> str:
         by_stage = {stage: rows.queries for stage, rows in self.rows.items()}
@@ -219,7 +219,7 @@ class Ended(ABC):
 
 @dataclass(frozen=True)
 class Result(Ended):
-    """Outcome of a method that looks for a network.
+    """Outcome of a method that searches for a network.
 
     `network` is the verified network if `ok`, else the best partial one or None. It has as many outputs as the target
     answers; behind a softmax they are logits, the first of them 0. `stage` is where the run ended; `evidence` holds the
@@ -273,7 +273,7 @@ class Result(Ended):
         return network.with_parts(link=own)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: the outcome, the network, the cost and the evidence."""
+        """Plain data for JSON: the outcome, the network, the cost, the evidence."""
         network = self.network
         shape = None if network is None else {"widths": network.widths, "parameters": network.parameters}
         return {

@@ -49,3 +49,20 @@ def test_false_gradients_do_not_hinder():
     for x in inputs(20, 3):
         flip = rl.flip_sign(network, x, gradients=lambda rows: np.abs(network.gradients(rows)))
         assert flip.ok == rl.flip_sign(lambda rows: network(rows), x, dim=20).ok
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (lambda slopes: -slopes, "explanation-other"),
+        (lambda slopes: np.nan * slopes, "explanation-not-finite"),
+        (lambda slopes: slopes[:, :, :5], "explanation-invalid"),
+    ],
+)
+def test_gradients_that_lead_to_no_flip_are_named(answer, kind):
+    network = planted((20, 10, 1), 3, bias=0.3)
+    x = inputs(20, 1)[0]
+    flip = rl.flip_sign(network, x, gradients=lambda rows: answer(network.gradients(rows)))
+    assert flip.ok
+    assert flip.evidence["gradients are"].slug == kind
+    assert "gradients are" not in rl.flip_sign(network, x, gradients=True).evidence

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.attempts import Place, labels_apart
+from reluctant.extraction.attempts import Place
 from reluctant.extraction.from_labels.bent_model import BentModel
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
 from reluctant.extraction.from_labels.method import FirstLabels, NewLabel
 from reluctant.extraction.from_labels.missed_creases import Brackets, Peeling
+from reluctant.extraction.recovery import labels_apart
 from reluctant.geometry.boundary import only_labels
 from reluctant.interface.kinds import IntegerKind, Shape
 from reluctant.networks import ReLUNetwork

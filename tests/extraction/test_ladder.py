@@ -159,7 +159,7 @@ def test_what_raised_an_exception_stays_with_it():
     network = planted((4, 5, 1), 0)
     with rl.open_oracle(network) as oracle:
         run = Run.begin(oracle, "extract", 0, None)
-        search = attempts.Extraction(run, None, np.random.default_rng(0))
+        search = attempts.Search(run, None, np.random.default_rng(0))
         place = attempts.Place(oracle, examine_health(oracle, np.random.default_rng(0)))
         with pytest.raises(StageFailed) as failed:
             search.attempt(place, OutOfRange(network, failures=1), np.random.default_rng(0))

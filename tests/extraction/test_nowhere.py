@@ -11,8 +11,9 @@ import pytest
 import reluctant as rl
 from reluctant.errors import OutsideDomain
 from reluctant.extraction.any_depth.kinks import KinkStore
-from reluctant.extraction.attempts import Extraction
+from reluctant.extraction.attempts import Search
 from reluctant.extraction.depth_two.scaffold import _unresolved, neurons_on_a_line
+from reluctant.extraction.few_digits.method import exactly_from_afar
 from reluctant.extraction.few_digits.view import look_from
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
@@ -49,12 +50,23 @@ def one(x):
     return np.maximum(x @ w + b, 0) @ a + c
 
 
-@pytest.mark.slow
+def clipped_and_rounded(x):
+    return np.round(one(np.clip(x, 0, 1)), 4)
+
+
 def test_a_crease_that_is_nothing_is_a_failed_attempt() -> None:
     """Clipped and rounded: what is left of two creases that bend against each other bends nothing."""
-    found = rl.extract(rl.open_oracle(lambda x: np.round(one(np.clip(x, 0, 1)), 4), dim=8))
+    oracle = rl.open_oracle(clipped_and_rounded, dim=8)
+    for seed in range(3):
+        with pytest.raises(StageFailed):
+            exactly_from_afar(oracle, 2.0**16, np.random.default_rng(seed), lambda _: None)
+
+
+def test_clipped_and_rounded_inputs_are_asked_nearby() -> None:
+    found = rl.extract(rl.open_oracle(clipped_and_rounded, dim=8))
     assert not found.ok
-    assert any("line" in failure for failure in found.evidence["failures"])
+    assert found.evidence["failures"][0].startswith("layers: creases bend")
+    assert found.queries < 20_000
 
 
 def stairs(x):
@@ -85,13 +97,13 @@ def test_rows_of_nan_are_a_failed_attempt(monkeypatch) -> None:
     def attempt(self, place, *args):
         place.oracle.query(np.full((1, 6), np.nan))
 
-    monkeypatch.setattr(Extraction, "attempt", attempt)
+    monkeypatch.setattr(Search, "attempt", attempt)
     found = rl.extract(rl.open_oracle(planted((6, 5, 1), 0)), attempts=2)
     assert not found.ok
     assert all("NaN" in failure for failure in found.evidence["failures"])
 
 
 def test_rows_outside_a_domain_are_told(monkeypatch) -> None:
-    monkeypatch.setattr(Extraction, "attempt", lambda self, place, *args: place.oracle.query(np.full((1, 6), 9.0)))
+    monkeypatch.setattr(Search, "attempt", lambda self, place, *args: place.oracle.query(np.full((1, 6), 9.0)))
     with pytest.raises(OutsideDomain):
         rl.extract(rl.open_oracle(planted((6, 5, 1), 0), domain=(-1, 1)))

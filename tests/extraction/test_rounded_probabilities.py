@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.attempts import Extraction
+from reluctant.extraction import boxes
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
 
@@ -90,7 +90,7 @@ def in_single(network: rl.ReLUNetwork):
 
 
 def test_probabilities_in_float32_are_fitted_where_no_line_of_them_is_read(monkeypatch) -> None:
-    monkeypatch.setattr(Extraction, "go_inside", lambda *_: (rl.Outcome.LOW_PRECISION, None))
+    monkeypatch.setattr(boxes, "_go_inside", lambda *_: (rl.Outcome.LOW_PRECISION, None))
     target = in_single(planted((4, 5, 1), 0))
     found = rl.extract(target, dim=4, rng=0)
     found.raise_for_status()

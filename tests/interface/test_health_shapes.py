@@ -94,3 +94,11 @@ def test_labels_that_differ_far_out_alone_are_not_constant(one_hot):
 def test_values_rounded_to_whole_numbers_are_piecewise_constant(seed):
     health = check_health(open_oracle(rounded(network(seed), 0), dim=DIM))
     assert health.refusal in {Outcome.PIECEWISE_CONSTANT, Outcome.TOO_NOISY}
+
+
+def test_inputs_at_which_nothing_changes_are_named():
+    rows = np.random.default_rng(0).normal(size=(50, DIM)) * 1e3 + 1e6
+    health = check_health(open_oracle(lambda x: np.minimum(x.sum(axis=1), 100.0), dim=DIM, inputs=rows))
+    assert health.refusal is Outcome.CONSTANT
+    assert health.diagnosis.slug == "same-at-inputs"
+    assert not health.diagnosis.remedies

@@ -155,3 +155,22 @@ def test_the_inputs_that_a_forest_splits_stay_open_at_a_small_cost():
     assert span.diagnosis.slug == "splits-of-trees"
     assert span.queries <= 10_000
     assert "span" in found.verdict.unsettled
+
+
+def on_columns_of_their_own(trees: int, seed: int):
+    """Splits of most columns lie far from 0, so that a line near the origin meets a step or none."""
+    middle, size = np.array([50.0, 3.0, 26.0, 94.0, 40.0, 4.6]), np.array([13.0, 0.5, 4.4, 14.0, 1.3, 0.5])
+    within = forest(trees, 8, seed)
+    return lambda x: within((x - middle) / size).astype(np.float32)
+
+
+def test_a_forest_that_is_flat_near_the_origin_is_named_in_few_rows() -> None:
+    """Where all lines of the first look but one are flat, and where all are, it is no network of few digits."""
+    first_look = set()
+    for seed in range(8):
+        found = rl.extract(on_columns_of_their_own(50, seed), dim=DIM, rng=seed, budget=5_000)
+        assert found.outcome is Outcome.PIECEWISE_CONSTANT
+        assert found.diagnosis.slug == "answers-of-trees"
+        assert found.queries <= 1_400
+        first_look.add(found.queries < 250)
+    assert first_look == {True, False}

@@ -175,3 +175,26 @@ def test_columns_that_never_vary_are_named() -> None:
     result = rl.extract(planted((3, 4, 1), 0), inputs=rows, rng=0)
     assert result.columns_constant.fields["columns"] == (2,)
     assert rl.extract(planted((3, 4, 1), 0), inputs=rows + rows[:, :1], rng=0).columns_constant is None
+
+
+def on_raw_columns(seed: int):
+    """Probabilities of a small network whose inputs are some deviations of raw columns from far means."""
+    rng, dim = np.random.default_rng(seed), 12
+    network, deviation = planted((dim, 3, 1), seed, bias=1.0), 10 ** rng.uniform(-2, 2, dim)
+    mean = deviation * rng.uniform(0, 100, dim) * rng.choice([-1, 1], dim)
+    return lambda x: LINK_FUNCTIONS["sigmoid"](network((x - mean) / deviation))
+
+
+def test_an_affine_map_is_compared_far_out_where_it_stays_the_same() -> None:
+    result = rl.extract(on_raw_columns(3), dim=12, rng=3, link="sigmoid", budget=3000)
+    assert not result.ok  # its neurons have their creases at the far data, and none shows near the origin
+
+
+def test_an_affine_map_of_unlike_columns_costs_few_rows_more() -> None:
+    rng, dim = np.random.default_rng(0), 20
+    weights = rng.standard_normal((dim, 3)) / 10 ** rng.uniform(-2, 2, (dim, 1))
+    weights[:2] = 0.0
+    result = rl.extract(lambda x: LINK_FUNCTIONS["softmax"](x @ weights), dim=dim, rng=0, link="softmax")
+    assert result.ok
+    assert "own scales" in result.evidence
+    assert result.queries <= dim + 60 + 48

@@ -1,10 +1,11 @@
 """Sides of a decision: sign, winning class or label, and the margin that makes a side sure.
 
-What has to change sign is one output, the margin of the winning class over each other one, or the label. A target
-that answers probabilities changes side at one half, one that answers labels where the label is another; a network
-gives the values before that, and changes side at 0, or where another class is the largest. An answer near a
-boundary is a small difference of large terms, and rounding leaves unknown a part of those terms, not of the
-answer: margins below a `SideLimit` say nothing, for a batch of another size may put them on the other side.
+A flip changes the sign of one output, of the margin of the winning class over each other one, or the label. A target
+of probabilities changes side at one half, one of labels where the label changes. A network gives the values before
+that. It changes side at 0, or where another class is the largest.
+
+Near a boundary an answer is a small difference of large, rounded terms. So margins below a `SideLimit` say nothing: a
+batch of another size may put them on the other side.
 """
 
 from __future__ import annotations
@@ -217,12 +218,12 @@ class NetworkCopy:
 
     @property
     def before_sigmoid(self) -> bool:
-        """True if the network gives the values before a sigmoid, and the target what comes after it."""
+        """True if the network gives the values before a sigmoid, and the target those after it."""
         return self.network.link == "sigmoid" and self._before_link
 
     @property
     def _before_link(self) -> bool:
-        """True if the network gives one value before a sigmoid or tanh, and the target what comes after it."""
+        """True if the network gives one value before a sigmoid or tanh, and the target the one after it."""
         return self.network.link in LINK_MIDDLE and self.network.outputs == 1 and not self.facts.saturates
 
     def margins(self, values: FloatArray) -> Margins:

@@ -1,9 +1,9 @@
 """The search for a flip along gradients, its confirmation on the target, and `Flip`, the result.
 
-The search takes a gradient, looks for the first flip on the ray along it, and goes again from where that led. A flip
-found by queries is asked again: noise may have been lucky. One found on a network is tried on the target, and
-farther along the same step where the target does not flip yet. Labels have no margin: they have to stay the same
-where they are asked alone.
+The search measures a gradient, finds the first flip on the ray along it, and repeats both from there. A flip found by
+queries is asked again: noise may have been lucky. One found on a network is tried on the target, and farther along the
+same step where the target does not flip yet. Labels have no margin: the same inputs asked alone must give the same
+answers.
 """
 
 from __future__ import annotations
@@ -136,11 +136,10 @@ TYPICAL = 0.6745  # median of |N(0, 1)|: the step of a random linear function, t
 
 @dataclass(frozen=True)
 class Flip(Ended):
-    """What one step did.
+    """The result of one step.
 
-    x is the flipped input, as close to the boundary as the search came, None if there is none. `classes` are the
-    winning classes before and after (None where the sign of one output is meant), `margins` the smallest margin of
-    the first one before and after.
+    x: the flipped input, as close to the boundary as the search came, or None. classes: the winning classes before
+    and after, None for the sign of one output. margins: the smallest margin of the first class before and after.
     """
 
     outcome: Outcome
@@ -225,7 +224,7 @@ LEAST_SLOPE = 4.0  # times the noise of a gradient: less counts as none
 
 @dataclass(frozen=True)
 class FlipSearch:
-    """Where it started, what has to change sign there, and the nearest flip that was met."""
+    """The start of the search, the sign that must change, and the nearest flip so far."""
 
     outcome: Outcome
     start: FloatArray

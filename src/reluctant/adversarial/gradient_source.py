@@ -59,7 +59,7 @@ class RayLooks:
     far: FloatArray
 
     def after(self, steps: FloatArray, answers: FloatArray) -> RayLooks:
-        """With longer steps in front, those of them that have numbers."""
+        """The same with longer steps in front, if these have numbers."""
         near, far = np.split(answers, 2)
         finite = np.isfinite(near).all(axis=1) & np.isfinite(far).all(axis=1)
         parts = ((steps[finite], self.steps), (near[finite], self.near), (far[finite], self.far))
@@ -127,7 +127,7 @@ MOST_ROUNDED_BEND = 2.001  # grids: rounding alone bends three answers by no mor
 
 @dataclass(frozen=True)
 class Probe:
-    """What was seen on the ray.
+    """The answers on the ray.
 
     answers (n, m): all of them, the first at the input; still: none within the short steps differs from it.
     sd: all that is unknown of an answer, coarse: more than float32 leaves. fresh: of that, the part beyond rounding to
@@ -212,10 +212,10 @@ def _format_noise(answers: FloatArray) -> float:
 def _probe_of(
     short: RayLooks, looks: RayLooks, hidden: float, others: FloatArray | None = None, again: float = 0.0
 ) -> Probe:
-    """Noise and step by what was seen.
+    """Noise and step, from these answers.
 
-    hidden: noise that answers do not show; others (n, m): more answers that noise is read from; again: what answers
-    differ by when they are asked for again.
+    hidden: noise that answers do not show; others (n, m): more answers that noise is read from; again: the difference
+    between two answers to the same row.
     """
     every = looks.answers if others is None else np.concatenate([looks.answers, others])
     every = every[np.isfinite(every).all(axis=1)]

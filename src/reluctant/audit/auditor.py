@@ -70,10 +70,10 @@ STEPS: Mapping[str, StepFunction] = {
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What an audit found. `ok`: it ran to its end. recorded: there is a transcript of it.
+    """The findings of an audit. `ok`: it ran to its end. recorded: it has a transcript.
 
-    written: names of the files that it goes to, "record" and "page", where they are known. location: the file, module
-    or address of the target, where it has one. gates: leaks that must not be found. began: when, as ISO 8601 in UTC.
+    written: the files of its record and page, as "record" and "page", if known. location: the file, module or address
+    of the target, if it has one. gates: leaks that must not be found. began: the time of its start, ISO 8601 in UTC.
     """
 
     facts: Facts | None
@@ -290,7 +290,7 @@ def _held(
 
 
 def own_file(target: object) -> Path | None:
-    """The model's own file, if that is what the target is."""
+    """The model's own file, if the target is one."""
     path = Path(target) if isinstance(target, str | Path) else None
     return path if path is not None and path.suffix in MODEL_FILES and path.is_file() else None
 
@@ -459,7 +459,7 @@ class StepRun:
 
 
 def _failed(new: Mapping[str, Any]) -> Diagnosis | None:
-    """What the target said where it failed a method from its first question on; None where it did not."""
+    """The target's message where it failed a method from its first query on; None where it did not."""
     found = [each for value in new.values() for each in (value if isinstance(value, tuple) else (value,))]
     ended = [each for each in found if isinstance(each, Ended) and each.outcome is Outcome.TARGET_FAILED]
     if not ended:

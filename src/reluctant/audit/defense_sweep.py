@@ -289,7 +289,7 @@ def _methods(known: Findings) -> Sequence[str]:
 
 
 def _undefended(known: Findings) -> DefenseResult | None:
-    """The audit's own runs: nothing that was found on the target is looked for again.
+    """The audit's own runs: the sweep does not repeat findings on the target.
 
     None where its rows ran out: other rows of the table have a budget of their own, and would not compare.
     """

@@ -95,7 +95,7 @@ class Rebuilt:
 
 @dataclass(frozen=True)
 class DefenseResult:
-    """What one defense leaves of the copy; None for methods that were not tried.
+    """The results of the attacks behind one defense; None for methods that were not tried.
 
     cut: the time ended before every method was tried. no_method: labels alone are left, and gave no network.
     """

@@ -130,7 +130,7 @@ class Ending:
 
 @dataclass(frozen=True, kw_only=True)
 class SpanFacts(Ending):
-    """Directions that the target looks at, of how many inputs.
+    """Directions that the target depends on, of how many inputs.
 
     from_labels: labels gave them, and values may depend on others. of_the_copy: directions known from the copy alone.
     margin: what counted as nothing over the weakest direction. angle: how far directions are from true ones, as a sine.
@@ -165,7 +165,7 @@ class NetworkShape:
 
 @dataclass(frozen=True)
 class AtUseFacts:
-    """Typical inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
+    """Inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
 
     asked: int
     points: int
@@ -292,7 +292,7 @@ class TrainingFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts(Ending):
-    """A run that looks for a network: the network, and what speaks for it.
+    """A run that searches for a network: the network, and what speaks for it.
 
     inside: the box that it kept to, where answers saturate elsewhere. answers, link, own_link: what a
     trained network was trained on, behind which link, and the link of its own where others read answers otherwise.
@@ -446,7 +446,7 @@ class CopyMethod(StrEnum):
 
 
 class ErrorKind(StrEnum):
-    """What the error of a copy is known by.
+    """How the error of a copy was measured.
 
     every-digit: it explains answers to their last digit. digits: verified to so many digits. held-out: measured at
     inputs that it was not trained on. rms: measured, root mean square. boundary: its decision boundary was verified;
@@ -532,7 +532,7 @@ class RowsNeeded:
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """What an attack on such a shape is expected to cost.
+    """The expected cost of an attack on such a shape.
 
     shape: widths of the network before its link; read_as: those of the values that were read, if they differ. reason:
     why there is no number. beyond: sizes of the shape that no measured network reaches, and how many times they are

@@ -70,7 +70,7 @@ HeldColumns: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]  # and the va
 
 @dataclass(frozen=True)
 class Settings:
-    """What an audit is given besides its target.
+    """The settings of an audit.
 
     inputs: honest inputs (n, d); `sampled` if they were drawn from the domain.
     shape: of an input that is an image.
@@ -128,9 +128,9 @@ class Findings:
     health: the interface as it is read, behind its link.
     written: its probabilities are in percent, or among NaN, and count as plain ones, from `served` on.
     noisy: answers are probabilities with noise on them, which are put right before a link reads them.
-    without: outputs that may hold class numbers beside others that do not: no step looks at them.
-    looked_behind: a link that nobody gave was tried, and shows no values.
-    certain: it shows none since answers are certain where it was asked.
+    without: outputs that may be class numbers beside outputs of another kind; every step ignores them.
+    looked_behind: the audit tried a link by itself, and it shows no values.
+    certain: it shows none because the answers saturate there.
     """
 
     given: Settings
@@ -185,13 +185,13 @@ class Findings:
         return bool(ended) and all(each is not None and settles(each) for each in ended)
 
     def run(self, step: str) -> Ended | None:
-        """What the step for the span, or one that looks for a network, ended with."""
+        """The outcome of the step for the span, or of one that searches for a network."""
         found: Ended | None = getattr(self, step)
         return found
 
     @property
     def short_of_rows(self) -> tuple[str, ...]:
-        """Steps that look for something to take, and whose share of the budget ran out before they had ended."""
+        """Steps of an attack whose share of the budget ran out before they ended."""
         ended = {name: run for name in ("span", *REBUILDING) if (run := self.run(name)) is not None}
         short = {name for name, run in ended.items() if run.outcome is Outcome.OUT_OF_BUDGET} | {*self.without_rows}
         return tuple(name for name in ("span", *REBUILDING) if name in short and name not in self.timed_out)
@@ -208,7 +208,7 @@ class Findings:
 
     @property
     def may_be_sigmoids(self) -> bool:
-        """True if answers look like those of sigmoids, and are not read as such."""
+        """True if answers look like sigmoids, and the audit does not read them so."""
         return not self.linked and self.health is not None and self.health.may_be_sigmoids
 
     @property
@@ -219,7 +219,7 @@ class Findings:
 
     @property
     def before_a_tanh(self) -> bool:
-        """True if answers are those of a tanh, and are not read as such."""
+        """True if answers are those of a tanh, and the audit does not read them so."""
         return not self.linked and self.health is not None and self.health.tanh
 
     @property
@@ -262,7 +262,7 @@ class Findings:
 
     @property
     def refusal_settles(self) -> bool:
-        """True if the interface would refuse this to anyone, wherever it is asked and however it is read."""
+        """True if the interface hides this from every method, everywhere."""
         constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
         # If they are quantised and not those of trees, others may read more.
         steps = self.health is not None and self.health.step_function and not self.health.trees
@@ -276,7 +276,7 @@ class Findings:
 
     @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
-        """The runs that look for a network, by method."""
+        """The runs that search for a network, by method."""
         return ("extract", self.extraction), ("learn", self.learning), ("train", self.training)
 
     @property
@@ -298,7 +298,7 @@ class Findings:
 
     @property
     def apart(self) -> bool:
-        """True if the copy's values differ from the values that other steps see."""
+        """True if the copy gives other values than those that other steps see."""
         return self.copy is not None and Measured.of(self.copy).own_link is not None
 
 
@@ -316,7 +316,7 @@ StepFunction = Callable[[Counting, Findings, int], Mapping[str, Any]]
 
 
 def skip_where(known: Findings, *refusals: Outcome, missing: str = "anything") -> None:
-    """Skip the step where the interface has one of these faults; missing: what the step looks for in vain."""
+    """Skip the step where the interface has one of these faults; missing: what the step did not find."""
     if known.health is None or known.refusal is None or known.refusal not in refusals:
         return
     raise Skip(
@@ -372,9 +372,9 @@ TELLING = 0.5  # of what a constant gets wrong: the labels other than the common
 
 
 def copy_error(run: Result) -> CopyError:
-    """How far off a run's network is, and what that is known by.
+    """The error of a run's network, and how it was measured.
 
-    Errors are those of its verification, which have the noise of the answers in them.
+    Verification errors include the noise of the answers.
     """
     measured = Measured.of(run)
     labels = measured.label_check
@@ -467,7 +467,7 @@ def gives_labels(measured: HeldOutError) -> bool:
 
 
 def falls_short(run: Ended) -> bool:
-    """True if a trained network is no copy but gives most of what there is to give.
+    """True if a trained network is not a copy but explains most of the answers.
 
     That is at least half of the labels that one label alone gets wrong, or errors of at most half the deviation of
     values. A larger network or more answers may then make a copy: nobody can say that the target is safe from it.

@@ -50,7 +50,7 @@ class Level(StrEnum):
 
 
 class LeakKind(StrEnum):
-    """What an audit looks for: an exact copy, a close one, the directions that count, a flip by one small step."""
+    """The leaks of an audit: an exact copy, a close one, the input subspace, a flip by one small step."""
 
     EXTRACTABLE = "extractable"
     APPROXIMABLE = "approximable"
@@ -70,7 +70,7 @@ LEAKS = tuple(LeakKind)
 
 
 class Confidence(StrEnum):
-    """What the verdict rests on.
+    """The basis of the verdict.
 
     verified: the copy passed verification. disputed: it was compared and did not pass. measured: its error was measured
     at new inputs. directions: long steps along all others changed no answer; label-directions: no label.
@@ -99,7 +99,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class VerdictFacts:
-    """The leaks found, those not settled, the grounds of the verdict, and why no more was found."""
+    """The leaks found, the leaks still open, the basis of both, and the reasons."""
 
     level: Level
     confidence: Confidence
@@ -114,12 +114,12 @@ class Target:
 
     classes: names of the outputs, if given.
     link: how answers were read.
-    link_found: the audit found that out by itself.
-    reach: the range that everything was asked in, where the target does not answer elsewhere and nobody said so.
+    link_found: the audit found the link by itself.
+    reach: the range of all queries, if the target answers nowhere else.
     clipped: the range that inputs seem to be clipped to.
     percent, among_nan: its probabilities are in percent, or missing ones are NaN.
-    outputs_left_out: outputs that look like numbers of classes and were left out.
-    output: the one that was read, None for all.
+    outputs_left_out: outputs that look like class numbers, and that the audit ignored.
+    output: the one that the audit read, None for all.
     noisy: answers are probabilities with noise on them.
     location: the file, module or address that it was opened by, None for an object.
 
@@ -171,7 +171,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class Price:
-    """What a thousand queries cost, and what those of the audit did."""
+    """The price of a thousand queries, and of all queries of the audit."""
 
     per_thousand: float
     currency: str = ""
@@ -190,7 +190,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class StepFacts:
-    """How one step ended and why, and how much of its share it spent."""
+    """How one step ended, why, and how much of its share it used."""
 
     step: str
     state: State
@@ -544,7 +544,7 @@ class AuditRecord:
         return next((step for step in self.steps if step.step == name), None)
 
     def leak_state(self, leak: LeakKind) -> LeakState:
-        """What the audit says of one leak."""
+        """The finding of the audit on one leak."""
         if leak in self.verdict.leaks:
             return LeakState.FOUND
         return LeakState.NOT_SETTLED if leak in self.verdict.unsettled else LeakState.ABSENT

@@ -172,7 +172,7 @@ def _stop(steps: Sequence[StepFacts], recorded: bool) -> Stop | None:
 
 
 def interface_facts(health: Interface) -> InterfaceFacts:
-    """What was measured of an interface."""
+    """The measurements of an interface."""
     return mirror(
         InterfaceFacts,
         health,
@@ -208,7 +208,7 @@ def span_facts(span: Span, known: Findings) -> SpanFacts:
 
 
 def run_facts(run: Result | None, known: Findings, step: str) -> RunFacts | None:
-    """How a run that looks for a network ended; None without one."""
+    """How a run that searches for a network ended; None without one."""
     if run is None:
         return None
     measured, network = Measured.of(run), run.network
@@ -310,7 +310,7 @@ def _pictures(known: Findings) -> Pictures:
 
 
 def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> Iterator[Diagnosis]:
-    """What was assumed and what could be missed: how far the audit asked, how it read answers, what parts leave out."""
+    """Assumptions, and what the audit could miss: the range of its queries, its reading of answers, parts left out."""
     if facts is None:
         yield Diagnosis("nothing-asked")
         return

@@ -39,7 +39,7 @@ LEVELS = {LeakKind.EXTRACTABLE: Level.EXACT, LeakKind.APPROXIMABLE: Level.APPROX
 
 
 def judge(known: Findings) -> VerdictFacts:
-    """What leaks, from what the steps found."""
+    """The leaks, from the findings of the steps."""
     copy, flip = known.copy, smallest_flip(known)
     leaking = {
         LeakKind.EXTRACTABLE: copy is not None and copy.outcome is Outcome.RECOVERED,
@@ -223,7 +223,7 @@ def clipped_inputs(box: Domain) -> Diagnosis:
 
 
 def error_diagnosis(error: Exception) -> Diagnosis:
-    """What a step failed with: the slug of an error of this package, or the type of any other, and what it says."""
+    """The error of a failed step: the slug of an error of this package, or the type of any other, and what it says."""
     slug = error.slug if isinstance(error, ReluctantError) else type(error).__name__
     return Diagnosis("step-failed", {"error": slug, "message": str(error)})
 
@@ -290,7 +290,7 @@ def _how_it_ended(known: Findings, step: str) -> Diagnosis | None:
 
 
 def _elsewhere_by_columns(known: Findings) -> Iterator[Diagnosis]:
-    """What shows that inputs are not where the audit asked, as nobody gave any: only there more would be seen."""
+    """The signs that typical inputs lie elsewhere, if the user gave none: only there more would be seen."""
     shown = None if known.extraction is None else Measured.of(known.extraction).elsewhere
     if not known.given.sampled:
         return

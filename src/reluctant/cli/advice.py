@@ -67,7 +67,7 @@ def advise_next(
     diagnosis: Diagnosis | None, record: Record, target: str, options: TargetOptions, out: Path | None = None,
     given: Mapping[str, Any] = NO_FLAGS,
 ) -> None:  # fmt: skip
-    """Say the command to run next, whole: a range that was answered comes before what the diagnosis says."""
+    """Say the command to run next, whole: an answered range comes before the diagnosis."""
     diagnosis = record.answered or diagnosis
     command = None if diagnosis is None else next_command(diagnosis, record.command, target, options, out, given)
     if command is not None:
@@ -78,7 +78,7 @@ def advise(
     found: Ended, record: Record, target: str, options: TargetOptions, out: Path | None = None,
     given: Mapping[str, Any] = NO_FLAGS,
 ) -> None:  # fmt: skip
-    """Say what to run next, and that a run which stopped half-way could have been kept."""
+    """Say what to run next, and that a transcript keeps a run that stops half-way."""
     if found.ok:
         return
     advise_next(found.diagnosis, record, target, options, out, given)

@@ -25,6 +25,7 @@ from reluctant.errors import InvalidInput, MissingDependency, ReluctantError, Tr
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 BAD_INPUT_ERRORS = (InvalidInput, MissingDependency, TranscriptError)
+USAGE_ERROR: Any = typer.BadParameter.__base__  # click's, or the one of typer's own copy of click
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,15 @@ class _Commands(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, others = super().resolve_command(ctx, args)
         return name, None if name is None else load(name), others
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a mistyped one is an error of one line, without the usage before it."""
+        try:
+            return super().invoke(ctx)
+        except USAGE_ERROR as error:
+            said = " ".join(error.format_message().split()).rstrip(".")
+            path = error.ctx.command_path if error.ctx else "reluctant"
+            raise InvalidInput(f"{said}. {path} --help lists all that it takes.") from error
 
 
 def _print_version(wanted: bool) -> None:

@@ -109,7 +109,7 @@ def partial_name(out: Path, whole: bool) -> Path:
 
 @contextmanager
 def writing(option: str, path: object, expected: str = "a file to write") -> Iterator[None]:
-    """Turn what the system refuses into bad input of an option."""
+    """Turn an error of the system into bad input of an option."""
     try:
         yield
     except OSError as error:

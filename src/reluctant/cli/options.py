@@ -210,7 +210,7 @@ class TargetOptions:
 
     @property
     def written_link(self) -> str:
-        """What a recovered network is written with: the link, unless it needs outputs that were left out."""
+        """The link in the file of a recovered network: the link, unless it needs outputs that were left out."""
         from reluctant.networks.network import ELEMENTWISE_LINKS
 
         link = self.given_link

@@ -2,7 +2,6 @@
 
 from reluctant.extraction.any_depth import AnyDepth, Completion, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
-from reluctant.extraction.attempts import extract
 from reluctant.extraction.bounded import Bounded
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.deep_gradients import GradientLayers
@@ -11,6 +10,7 @@ from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.from_labels import FromLabels
 from reluctant.extraction.method import Candidate, Method, StageFailed
+from reluctant.extraction.recovery import extract
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
 
 __all__ = [

@@ -123,13 +123,13 @@ class OrientedHyperplanes:
 
 
 class StageFailed(Exception):
-    """Hard luck in a stage; another attempt with other random choices may do better.
+    """A stage failed; another attempt with other random choices may succeed.
 
-    With an outcome none would: the run ends with it, and the diagnosis says why. certain: the same stage would fail
-    again. shows: what it says of the target. raised: type of the exception that the method's own arithmetic ended in,
-    where it was no stage that saw it. lines: searched lines with their creases, for the next method to begin with.
-    first: the first layer, where creases show that there are more than two.
-    against: rows that its creases do not explain, with their answers: any network of the target must explain them.
+    With an outcome no attempt would: the run ends with it, and the diagnosis gives the reason. certain: the stage
+    would fail again. shows: facts of the target that follow. raised: type of an exception of the method's own
+    arithmetic, instead of a failed stage. lines: searched lines with their creases, for the next method. first:
+    the first layer, if creases show more than two layers. against: rows with answers that its creases do not explain;
+    the next network must.
     """
 
     def __init__(
@@ -235,14 +235,14 @@ class Candidate:
 
 
 class Method(ABC):
-    """Mathematics of one attempt; the driver owns attempts, limits and verification.
+    """The mathematics of one attempt. `extract` owns attempts, limits and verification.
 
     needs_space: it asks far from the origin, so the target has to answer everywhere.
     few_digits: it reads answers of few digits (float32, rounding, noise), which exact methods refuse.
     reads_gradients: it uses gradients where the target answers them; float32 is then enough for it.
     reads_labels: it uses labels alone, so that values are neither checked nor read through a link.
-    reads_rounded: it fits probabilities of so few decimals that no line can be read.
-    depth_known_from: stage; from there on its layers explain the lines of this run, and only digits can be missing.
+    reads_rounded: it fits probabilities of so few decimals that lines show no kink.
+    depth_known_from: a stage. From it on the layers explain the lines of the run, and only digits can be missing.
     """
 
     needs_space: ClassVar[bool] = False

@@ -32,16 +32,16 @@ class RoundedProbabilities(Method):
     """Extraction of softmax(A max(W x + b, 0) + c) from rounded probabilities, to what their decimals allow.
 
     Arguments:
-        widths: neurons that a fit starts with; the next width where all starts of one fail.
+        widths: widths to fit, one after the other, until a fit succeeds.
         starts: random starts of each width.
         steps: most steps of a fit.
         patience: steps in a row that gain little, after which a fit ends.
-        farthest: largest scale of inputs that a fit looks at.
+        farthest: largest scale of inputs in a fit.
         answers_each: answers asked for each parameter of the widest fit so far.
-        fewest_rows: rows of the first fit, at least.
+        fewest_rows: least rows of the first fit.
         fit_error: largest root mean square of a fit, in deviations of the rounding.
-        most_parameters: a wider layer is not tried.
-        least_widths: where fewer of these widths are small enough, none is tried.
+        most_parameters: no wider layer is tried.
+        least_widths: the method needs so many widths that are small enough.
         held_out: fresh inputs of each scale that the network is verified at.
         most_units: largest error of a probability there, in units of its last decimal.
     """

@@ -45,6 +45,10 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     in_steps, no_number = refusal is Outcome.PIECEWISE_CONSTANT, refusal is Outcome.NON_FINITE
     table: tuple[tuple[bool, Callable[[], Diagnosis]], ...] = (
         (
+            refusal is Outcome.CONSTANT and found.facts is not None and found.facts.samples is not None,
+            lambda: Diagnosis("same-at-inputs"),
+        ),
+        (
             refusal is Outcome.CONSTANT and found.varies_far_out,
             lambda: Diagnosis("same-near", remedies=(GIVE_DOMAIN, GIVE_INPUTS)),
         ),
@@ -130,7 +134,7 @@ def digits_limit(found: Interface) -> dict[str, Any]:
 
 
 def likeness_fields(found: Interface) -> dict[str, Any]:
-    """What the answers look like: values, labels, values of a tanh, or probabilities, all or the largest few."""
+    """The kind of the answers: values, labels, values of a tanh, or probabilities, all or the largest few."""
     fields: dict[str, Any] = {"percent": found.percent}
     if found.tanh:
         return {"kind": "tanh", "percent": False}
@@ -209,7 +213,7 @@ def _sizes(found: Interface) -> list[Diagnosis]:
 
 
 def _caveats(found: Interface) -> list[Diagnosis]:
-    """What a method or a reader may stumble over."""
+    """Findings that may surprise a method or a reader."""
     in_steps = found.step_function or found.answers is Kind.LABELS  # which stay the same on most rays
     table: tuple[tuple[bool, str, dict[str, Any], tuple[Remedy, ...]], ...] = (
         (found.answers is not Kind.VALUES, "likeness", likeness_fields(found), ()),

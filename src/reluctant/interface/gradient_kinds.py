@@ -1,7 +1,7 @@
-"""Whether what a target answers as gradients is one, and what it is otherwise.
+"""Whether the gradients of a target are gradients, and their kind if they are not.
 
-Short steps change values as true gradients say. Where they do not, a few more differences tell what the answers are:
-input × gradient, absolute values, signs, a multiple of the gradient, integrated gradients, averages around the input
+Short steps change values as true gradients say. If they disagree, a few more differences decide their kind: input ×
+gradient, absolute values, signs, a multiple of the gradient, integrated gradients, averages around the input
 (SmoothGrad), or gradients of another function. Gradients with noise or fewer digits than values are named too.
 """
 
@@ -35,7 +35,7 @@ DIVIDED = Remedy("divide-by-input", "open", {"explanation": "input-times-gradien
 
 
 class GradientKind(StrEnum):
-    """What answers for gradients are."""
+    """The kind of the gradients."""
 
     GRADIENT = "gradient"
     TIMES_INPUT = "times-input"
@@ -72,7 +72,7 @@ class GradientReading:
 
 
 def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, GradientReading | None]:
-    """The target, without its gradients where they are none; and what was read of them, None if it answers none.
+    """The target, without its gradients where they are none; and their kind, None if there are none.
 
     Cost: 8 rows, one more of a smooth function, and up to 41 more where they are none.
     """
@@ -160,7 +160,7 @@ def _other_kind(
     oracle: Counting, rows: FloatArray, found: Explained, moves: FloatArray, change: FloatArray,
     rng: np.random.Generator,
 ) -> GradientKind:  # fmt: skip
-    """What answers are that are no gradients. Cost: 9 rows, and 12 for each of two inputs."""
+    """The kind of answers that are not gradients. Cost: 9 rows, and 12 for each of two inputs."""
     given = found.gradients
     with np.errstate(divide="ignore", invalid="ignore"):
         divided = Explained(found.values, np.nan_to_num(given / rows[:, None]))

@@ -94,7 +94,7 @@ class Interface:
     largest_scale: largest input scale answered with finite numbers, None where only a domain was asked.
     constant_beyond: scale from which answers no longer change (inputs are clipped, or it saturates).
     queries: rows spent.
-    facts: what the target says of itself: its domain, its link.
+    facts: the target's own facts: its domain, its link.
     raw: digits of the target's own answers, before its link is undone; None without a link.
     unit: every answer at the scale of use lies between 0 and 1.
     sigmoids: the answers are probabilities of sigmoids, by how lines bend.
@@ -166,7 +166,7 @@ class Interface:
         return self.recast and self.deterministic and not rounded and number_format != "float64"
 
     def why(self, outcome: Outcome) -> Diagnosis | None:
-        """What this says of a run that ended so; None if the interface was not the reason."""
+        """The diagnosis of a run that ended so; None if the interface was not the reason."""
         if outcome is Outcome.TOO_NOISY and self.refusal is None:  # too noisy for one method, and not for others
             return hidden_structure(self)
         return self.diagnosis if outcome is self.refusal else None
@@ -346,16 +346,20 @@ def check_health(oracle: Target, *, rng: Rng = 0, lines: int = 6, **opening: Unp
 
 
 def examine(
-    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None
-) -> Interface:
-    """The check as a stage of a larger run, around these centres (lines, d) if they are given."""
+    oracle: Counting, rng: np.random.Generator, lines: int = VERB_LINES, *, centres: FloatArray | None = None,
+    apart: FloatArray | None = None,
+) -> Interface:  # fmt: skip
+    """The check as a stage of a larger run, around these centres (lines, d) if they are given.
+
+    apart: a row (1, d) that has another answer than most, where one is known.
+    """
     before, domain = oracle.queries, oracle.facts.domain
     with oracle.stage("health", expected=ROWS_PER_LINE * lines):
         centres = domain.interior(rng, lines, oracle.dim) if centres is None else centres
         ask_near = _Look.at if oracle.facts.link is None else _Look.behind_link
         look = ask_near(oracle, rng, centres)
         look = replace(look, far=look.ask_far(oracle, rng)) if domain.is_space else look
-        integers, steps = look.integers(oracle, rng), look.steps(oracle)
+        integers, steps = look.integers(oracle, rng), look.steps(oracle, apart)
         curved = steps is None and look.is_curved(oracle)
     found = look.interface(oracle.facts, integers, steps, curved, oracle.queries - before)
     if found.answers is Kind.LABELS or look.raw is not None:
@@ -529,13 +533,13 @@ class _Look:
         same = np.array_equal(self.repeated, near.at_centres)
         return classify_integers(partial(ask, oracle), rows, answers, rng) if same else IntegerKind.UNDECIDED
 
-    def steps(self, oracle: Counting) -> StepKind | None:
+    def steps(self, oracle: Counting, apart: FloatArray | None) -> StepKind | None:
         """The steps in which answers change; None where they do not, or too few digits are left to tell."""
         if self.raw is not None and (self.raw.too_coarse or self.raw.next_to_one):
             return None
         ends = self.mostly_ends
         likely = not self.far or (ends and not saturated(self.far, 0.0))
-        return find_steps(partial(ask, oracle), self.near, ends=ends, likely=likely)
+        return find_steps(partial(ask, oracle), self.near, ends=ends, likely=likely, apart=apart)
 
     def is_curved(self, oracle: Counting) -> bool:
         """True of answers with few digits that lie on curves: with all digits short steps show these by themselves."""

@@ -261,30 +261,36 @@ COARSEST_GRID = 6  # decimals: levels that need more are no rounded numbers, as 
 
 
 class StepKind(StrEnum):
-    """What answers that stay on levels are the answers of."""
+    """The kind of model behind answers that stay on levels."""
 
     SPLITS = "splits"  # of trees: each depends on one input, and far out there are none
     OTHERS = "others"
 
 
-def find_steps(ask: Ask, lines: ShortLines, *, ends: bool, likely: bool) -> StepKind | None:
+def find_steps(
+    ask: Ask, lines: ShortLines, *, ends: bool, likely: bool, apart: FloatArray | None = None
+) -> StepKind | None:
     """Steps between levels around the centres; None where a slope, rounding or labels explain the answers.
 
     Levels that no rounding makes are steps if answers jump between them. A forest of a hundred trees answers in
     hundredths, as rounded values do: these are steps if each jump depends on one input alone. ends: answers stay the
-    same far out; likely: and are not 0 or 1 there, as rounded probabilities are, or nothing is known of that.
-    Cost: none where a slope is seen or answers are whole numbers; else at most 120 rows, and log₂ d + 2 for each of 4
-    jumps.
+    same far out; likely: and are not 0 or 1 there, as rounded probabilities are, or nothing is known of that. apart:
+    a row (1, d) that has another answer. Cost: none where a slope is seen or answers are whole numbers; else at most
+    120 rows, and log₂ d + 2 for each of 4 jumps.
     """
-    levels, often = np.unique(lines.finite_answers, axis=0, return_counts=True)
-    levels = levels[often > 1]  # what changes all the time does not come back
-    of_few_bits = narrowest_format(levels) == "float16" and not on_grid(levels)
-    on_levels = len(levels) >= FEWEST_STEPS and off_grid(levels)
-    splits_likely = likely and len(levels) > 1 and not all_integers(levels) and not of_few_bits
-    if not _are_flat(lines) or not (on_levels or splits_likely):
+    if not _are_flat(lines):
         return None
+    every, often = np.unique(lines.finite_answers, axis=0, return_counts=True)
+    levels = every[often > 1]  # what changes all the time does not come back
     try:
-        ways = _jumps(ask, lines)
+        rows, answers = _with_others(ask, lines, apart)
+        every = np.unique(np.concatenate([every, answers]), axis=0)
+        of_few_bits = narrowest_format(every) == "float16" and not on_grid(every)
+        on_levels = len(levels) >= FEWEST_STEPS and off_grid(levels)
+        splits_likely = likely and len(every) > 1 and not all_integers(every) and not of_few_bits
+        if not (on_levels or splits_likely):
+            return None
+        ways = _jumps(ask, rows, answers)
         of_splits = ways is not None and _depend_on_one_input(ask, ways)
     except (BudgetExhausted, TargetError):
         return None
@@ -302,9 +308,19 @@ def _are_flat(lines: ShortLines) -> bool:
     return bool(len(flat) and flat.mean() >= MOST_LINES and not sloping)
 
 
-def _jumps(ask: Ask, lines: ShortLines) -> Paths | None:
-    """Ways between centres, halved until one jump is left of each; None where the change becomes less on the way."""
+def _with_others(ask: Ask, lines: ShortLines, apart: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """The centres with their answers; where these are all the same, the ends of all lines, and the row apart."""
     rows, answers = lines.centres[lines.sound], lines.at_centres[lines.sound]
+    if np.ptp(answers, axis=0).any():
+        return rows, answers
+    rows, answers = finite_ends([lines])
+    if apart is None or np.ptp(answers, axis=0).any():
+        return rows, answers
+    return np.concatenate([rows, apart]), np.concatenate([answers, ask(apart)])
+
+
+def _jumps(ask: Ask, rows: FloatArray, answers: FloatArray) -> Paths | None:
+    """Ways between these rows, halved until one jump is left of each; None where the change becomes less on the way."""
     pairs = [(i, j) for i, j in combinations(range(len(rows)), 2) if (answers[i] != answers[j]).any()][:STEP_WAYS]
     start, end = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     ways = Paths(rows[start], answers[start], rows[end], answers[end])
@@ -338,7 +354,7 @@ def _depend_on_one_input(ask: Ask, ways: Paths) -> bool:
 
 
 def off_grid(levels: FloatArray) -> bool:
-    """True if levels are no numbers of few decimals, nor of few bits."""
+    """True if no rounding to decimals or bits explains the levels."""
     return not on_grid(levels) and narrowest_format(levels) != "float16"
 
 
@@ -351,7 +367,7 @@ def on_grid(levels: FloatArray) -> bool:
 
 
 class Shape(StrEnum):
-    """What the answers look like along short lines."""
+    """The shape of the answers along short lines."""
 
     PIECEWISE_LINEAR = "piecewise linear"
     AFFINE = "affine"

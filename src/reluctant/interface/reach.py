@@ -10,8 +10,8 @@ A target that clips its inputs gives the same answer from a bound on, whichever 
 function that is flat far out for another reason has a bound of its own on every line. With one or two inputs there are
 not enough such lines.
 
-A verb checks the answers as they are. Where nobody gave a link and only one explains them, the verb goes on with the
-values behind it. Straight pieces behind a link, where the answers are curved, prove it.
+A verb checks the answers as they are. If the user gave no link and only one explains the answers, the verb continues
+with the values behind it. Straight pieces behind a link, where the answers are curved, prove it.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def clipped_range(oracle: Counting, health: Interface, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class ClippedRange:
-    """The range that inputs seem to be clipped to, and the diagnosis of a run that failed for this reason."""
+    """The range that the target seems to clip its inputs to, and the remedy for a run that failed for it."""
 
     low: float
     high: float

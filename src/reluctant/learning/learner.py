@@ -171,7 +171,7 @@ VERIFIED = "verified"
 
 @dataclass
 class Learner:
-    """One call of `learn`: its cost, the best network so far, and the evidence for it."""
+    """One call of `learn`: rows spent, the best network so far and the evidence for it."""
 
     run: Run[Model | None]  # partial: the best so far
     eps: float
@@ -351,7 +351,7 @@ class Learner:
         return model
 
     def outcome(self, model: Model, drawn: DrawnPoints, health: Interface, noise: DistanceNoise) -> Outcome:
-        """Say what the network is good for."""
+        """State the accuracy of the network."""
         self.run.keep(model)
         if not model.good_for(self.eps):
             clipped = clipped_inputs(self.oracle, health, Outcome.NOT_ACCURATE, self.rng)

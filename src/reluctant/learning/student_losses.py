@@ -298,7 +298,7 @@ class HeldOutError:
 
     @property
     def judged(self) -> float | None:
-        """What the network is judged by: its own error, chance included."""
+        """The measure of the network: its own error, chance included."""
         return self.high if self.own is None else self.own.high
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ OUTCOMES: Mapping[str, Entry] = {
     "not-accurate-enough": Entry(
         "No network reached the accuracy asked for.{best_error}",
         "More rows may help. More digits may help where the target answers values or probabilities.",
-        "Of labels, one in a hundred may differ: the share of equal labels is all that can be measured.",
+        "From labels, the accuracy is the share of equal labels: one in a hundred may differ.",
         (Remedy("larger-error", "learn", {"eps": None}),),
     ),
     "unverified": Entry(
@@ -57,7 +57,7 @@ OUTCOMES: Mapping[str, Entry] = {
     ),
     "partial": Entry(
         "Only a part of the network was recovered.",
-        "It is probably deeper or wider than the method can follow, or has neurons too close to each other. "
+        "The network is probably deeper or wider than the method can follow, or has neurons too close to each other. "
         "The evidence lists what failed.",
         "If the target clips its inputs to a range, `extract` and `learn` name that range.",
     ),
@@ -121,18 +121,18 @@ OUTCOMES: Mapping[str, Entry] = {
         (TRAIN, SPAN_FROM_LABELS),
     ),
     "low-precision": Entry(
-        "The answers have too few digits to recover the network, also for the method for few digits.",
+        "The answers have too few digits to recover the network, even by the methods for few digits.",
         more="The diagnosis names what limits the digits: decimals, noise, float32 or float16.",
         remedies=(FLOAT64,),
     ),
     "out-of-reach": Entry(
-        "The method asks far from the origin, and there the target gives no answers that it can read{saturation}.",
-        "The range of its inputs may end before, its answers may saturate, or it may leave some out.",
+        "The method needs answers far from the origin, and the target gives none there that it can read{saturation}.",
+        "The target may limit its inputs, its answers may saturate, or it may leave some of them out.",
         "Behind a link, `extract` works inside a box in which answers do not saturate, if they have all their digits.",
         (TRAIN_WITHOUT_LINK, GIVE_DOMAIN, GIVE_INPUTS, SPAN_FROM_LABELS),
     ),
     "too-noisy": Entry(
-        "The answers are too noisy or too coarse to show structure, or labels change when asked for again.",
+        "The answers are too noisy or too coarse to show structure, or equal inputs get different labels.",
         "Average repeated answers if they are noisy. Answer with more digits if they are rounded.",
     ),
     "non-finite": Entry(
@@ -153,9 +153,9 @@ OUTCOMES: Mapping[str, Entry] = {
     ),
     "flipped": Entry("A change of the input flips the {what}.", example=TARGET),
     "not-flipped": Entry(
-        "One gradient step did not flip the {what}, as far as it was followed.",
+        "One gradient step did not flip the {what}, within the length searched.",
         "Another input may flip.",
-        "The ray is followed 16 times as far as a linear function would need.",
+        "The search goes 16 times as far as a linear function would need.",
         (Remedy("more-steps", "flip", {"steps": 3}),),
         TARGET,
     ),
@@ -187,8 +187,8 @@ INTERFACES: Mapping[str, Entry] = {
         example=SOFTMAX | {"decimals": 8, "number_format": "float64"},
     ),
     "link-too-coarse": Entry(
-        "The answers are {likeness} {written}. The values before the link cannot be read from so few digits: they "
-        "would change in steps, and be infinite where rounding leaves one answer certain.",
+        "The answers are {likeness} {written}. So few digits hide the values before the link: they would change in "
+        "steps, and be infinite where rounding puts an answer at an end of its range.",
         example=SOFTMAX | {"decimals": 3, "number_format": "float64"},
     ),
     "link-too-noisy": Entry(
@@ -226,15 +226,19 @@ INTERFACES: Mapping[str, Entry] = {
         "They hold no weights and no gradients.",
     ),
     "same-near": Entry(
-        "The target gave the same answer everywhere near the origin, and others far out. Methods begin near it.",
+        "The target gave one answer everywhere near the origin, where methods begin, and other answers far out.",
+    ),
+    "same-at-inputs": Entry(
+        "The target gave the same answer at all inputs like those of inputs=.",
+        "Check these rows: the order of their columns, their units, and columns that hold one number.",
     ),
     "values-unreadable": Entry(
-        "The {noun} behind the link are {written}. The values before the link cannot be read from so few digits: they "
-        "would change in steps, and be infinite where rounding leaves one answer certain.",
+        "The {noun} behind the link are {written}. So few digits hide the values before the link: they would change in "
+        "steps, and be infinite where rounding puts an answer at an end of its range.",
         example={"link": "softmax", "decimals": 3, "number_format": "float64"},
     ),
     "nothing-behind-link": Entry(
-        "All {noun} behind the link were exactly {ends}. Labels are like that, and no link can read them.",
+        "All {noun} behind the link were exactly {ends}. They look like labels, and a link cannot read labels.",
         example={"link": "softmax"},
     ),
     "curved-behind-link": Entry(
@@ -247,7 +251,7 @@ INTERFACES: Mapping[str, Entry] = {
         example={"link": "softmax"},
     ),
     "structure-hidden": Entry(
-        "{digits}. Against a spread of {spread:.2g} that hides all structure.", example=ROUNDED | {"spread": 0.01}
+        "{digits}. They spread by {spread:.2g} only, so this hides all structure.", example=ROUNDED | {"spread": 0.01}
     ),
     "too-few-digits": Entry(
         "{digits}: too few digits for exact extraction, and {few_digits_failed}.{inside_bounds}",
@@ -271,7 +275,7 @@ INTERFACES: Mapping[str, Entry] = {
         example=GRADIENTS_WRONG,
     ),
     "explanation-scaled": Entry(
-        "The gradients have the right directions and other lengths: they are scaled.",
+        "The gradients have the right directions and the wrong lengths: they are scaled.",
         "Values alone were used. Directions are enough for a span, if the target is opened without its scaling.",
         example=GRADIENTS_WRONG,
     ),
@@ -298,12 +302,12 @@ INTERFACES: Mapping[str, Entry] = {
         example=GRADIENTS_WRONG,
     ),
     "explanation-invalid": Entry(
-        "Gradients are no such answers: got {got}, expected {expected}.",
+        "The gradients cannot be used: got {got}, expected {expected}.",
         "Values alone were used. The order is rows, outputs, inputs.",
         example={"got": "an answer of shape (4, 20) for 4 rows", "expected": "(4, 3, 20)"},
     ),
     "explanation-not-finite": Entry(
-        "Answers or gradients are NaN or infinite at every input where gradients were asked for.",
+        "Among four inputs at each of three scales some answers or gradients are NaN or infinite.",
         "Values alone were used. Check the function that computes them.",
         example=GRADIENTS_WRONG,
     ),
@@ -319,8 +323,8 @@ INTERFACES: Mapping[str, Entry] = {
         example=GRADIENTS_WRONG,
     ),
     "clipped-inputs": Entry(
-        "{ended}Inputs seem to be clipped{clipped_to}: farther out nothing changes, and the bend at these bounds is no "
-        "neuron.",
+        "{ended}The target seems to clip its inputs{clipped_to}: farther out nothing changes, and the bend at these "
+        "bounds is no neuron.",
         example={"low": 0.0, "high": 1.0},
     ),
 }
@@ -343,7 +347,7 @@ FINDINGS: Mapping[str, Entry] = {
     ),
     "likeness": Entry("The answers look like {likeness}.", example=SOFTMAX),
     "class-beside-values": Entry(
-        "{columns_are} whole numbers, as the number of a class is, or a count, beside answers of another kind.",
+        "{columns_are} whole numbers, like a class number or a count, beside answers of another kind.",
         example={"columns": (0,)},
     ),
     "whole-in-order": Entry(
@@ -369,7 +373,7 @@ FINDINGS: Mapping[str, Entry] = {
     ),
     "would-refuse": Entry("Exact extraction would refuse this target."),
     "fits-probabilities": Entry(
-        "No line can be read in so few digits: `extract` fits one hidden layer to the probabilities themselves."
+        "So few digits hide kinks on a line: `extract` fits one hidden layer to the probabilities themselves."
     ),
     "inside-a-box": Entry("Far out the answers saturate: `extract` works inside a box in which they do not."),
     "with-few-digits": Entry(
@@ -384,48 +388,49 @@ RUNS: Mapping[str, Entry] = {
         example={"link": "softmax", "percent": False},
     ),
     "units-found": Entry(
-        "Columns of the input differ in size by up to {ratio:.2g}: their scales were found by {by}, and "
+        "Columns of the input differ in size by a factor of up to {ratio:.2g}. {by} gave their scales, and "
         "verification compared {around}.",
         example={"ratio": 3.1e6, "middle": False},
         remedies=(ROWS_OF_USE,),
     ),
     "constant-columns": Entry(
-        "{whole_columns} one number in every row of the inputs given: how such a column varies is unknown, and the "
-        "others' median scale stood in.",
+        "{whole_columns} one number in every row of the inputs given, so the scale is unknown. The median scale of the "
+        "other columns replaced it.",
         example={"columns": (2,), "inputs": None},
     ),
     "compared-at-own-scales": Entry(
-        "Columns of the input differ in size by up to {ratio:.2g}: network and target also agree at rows of these "
-        "sizes, {around}.",
+        "Columns of the input differ in size by a factor of up to {ratio:.2g}. Network and target also agree at rows "
+        "of these sizes, {around}.",
         example={"ratio": 2.4e3, "middle": True},
         remedies=(ROWS_OF_USE,),
     ),
     "agrees-near-origin": Entry(
-        "A network was found that agrees with the target near the origin, and differs at rows of the columns' own "
-        "sizes, {around}. These differ by up to {ratio:.2g}.",
+        "The network found agrees with the target near the origin alone. It differs at rows of the columns' own sizes, "
+        "{around}. These sizes differ by a factor of up to {ratio:.2g}.",
         example={"ratio": 2.4e3, "middle": True},
         remedies=(ROWS_OF_USE,),
     ),
     "certain-near-origin": Entry(
-        "Near the origin the answers are certain, so that their link reads no values: inputs are probably elsewhere.",
+        "Near the origin the answers saturate and hold no values. Typical inputs are probably elsewhere.",
         remedies=(ROWS_OF_USE,),
     ),
     "columns-unlike": Entry(
-        "{ended}Slopes of the columns differ by up to {ratio:.2g}, so inputs are not of the size 1 that questions had.",
+        "{ended}Slopes of the columns differ by a factor of up to {ratio:.2g}. Typical inputs are probably not of "
+        "size 1, as the queries were.",
         example={"ratio": 5.2e4},
         remedies=(ROWS_OF_USE,),
     ),
     "out-of-time": Entry("The processor time given, {seconds:g} s, ran out.", example={"seconds": 60.0}),
     "answered-range": Entry(
-        "All calls that failed have larger numbers (from {failed:.3g} in size) than all that was answered (up to "
-        "{largest:.3g}).",
+        "Every call that failed had a number of size {failed:.3g} or more. Every answered one had none above "
+        "{largest:.3g}.",
         example={"failed": 10.0, "largest": 5.0},
     ),
     "saturates-inside": Entry(
-        "Inside the bounds given, some answers are certain: a link reads no values from those.",
+        "Inside the bounds given some answers saturate, and these hold no values.",
     ),
     "saturates-in-space": Entry(
-        "`learn` asks in all of space, and far out answers saturate: no values can be read from them there.",
+        "`learn` needs all of space, and far out the answers saturate: they hold no values there.",
     ),
     "span-beyond-box": Entry(
         "Directions were found in {box}, where answers can be read. There are more: at {share:.0%} of typical inputs a "
@@ -433,10 +438,10 @@ RUNS: Mapping[str, Entry] = {
         example={"box": "[-4, 4]", "share": 0.2},
     ),
     "labels-changed": Entry(
-        "{changed} labels changed when asked for again: their boundary cannot be followed through noise.",
+        "{changed} inputs got another label when they were asked again. Such noise hides the boundary.",
         example={"changed": 3},
     ),
-    "labels-flicker": Entry("Labels flicker near their boundary: it cannot be followed through noise."),
+    "labels-flicker": Entry("Labels flicker near their boundary. Such noise hides it."),
     "boundary-resolution": Entry(
         "Labels flicker within {resolution:.0e} of a typical input from their boundary: too wide to follow it.",
         example={"resolution": 1e-3},
@@ -460,12 +465,12 @@ RUNS: Mapping[str, Entry] = {
         example=ROUNDED,
     ),
     "not-flipped-in-steps": Entry(
-        "Up to {steps} gradient steps did not flip the {what}, as far as they were followed.",
+        "Up to {steps} gradient steps did not flip the {what}, within the length searched.",
         "Another input may flip.",
         example={"steps": 3, "what": "target"},
     ),
     "flipped-far-out": Entry(
-        "The target changes only {times:.1e} times as far away as an input is large: no change of this input.",
+        "The target changes only at {times:.1e} times the size of the input: too far for a change of this input.",
         "Another input may flip.",
         example={"times": 2e7},
     ),
@@ -484,24 +489,27 @@ RUNS: Mapping[str, Entry] = {
         "The noise of the answers alone is a relative square error of about {floor:.0e}.", example={"floor": 3e-9}
     ),
     "narrow-missing": Entry(
-        "{narrow} of {points} random points stand out: something narrow is missing. A smaller eps would look for it.",
+        "{narrow} of {points} random points have large errors: something narrow is missing. A smaller eps searches "
+        "for it.",
         example={"narrow": 2, "points": 2855},
     ),
     "maybe-several-layers": Entry(
         "If the target may have several hidden layers, use extract: it follows creases that bend."
     ),
     "more-rows-than-neurons": Entry(
-        "Stopped after {rows:.0f} rows, more than a network with the neurons found takes: the target may not have one "
-        "hidden layer. Use extract if it has several.",
+        "`learn` stopped after {rows:,.0f} rows, more than one hidden layer with the neurons found takes. If the "
+        "target may have several layers, use extract.",
         example={"rows": 300_000},
     ),
     "trained-not-verified": Entry(
-        "It was trained, not verified: its error is known for inputs like those that were asked, and nowhere else."
+        "The network was trained, not verified. Its error is known only for inputs like those of the training."
     ),
     "flip-within-noise": Entry(
-        "Asked again, the flipped input was not clearly beyond the boundary: the answers are too noisy.",
+        "A second query did not put the flipped input clearly beyond the boundary: the answers are too noisy.",
     ),
-    "asked-inside": Entry("Far out answers saturate: asked inside {box}.", example={"box": "[-4, 4]"}),
+    "asked-inside": Entry(
+        "Far out the answers saturate, so all queries stayed inside {box}.", example={"box": "[-4, 4]"}
+    ),
     # What a run knows of what it found, and what it could have missed.
     "neurons-found": Entry(
         "The network has {neuron_count}{in_layer} up to equivalence, {weights_known}. On the lines searched, a neuron "
@@ -517,8 +525,8 @@ RUNS: Mapping[str, Entry] = {
         },
     ),
     "no-neuron-found": Entry(
-        "No neuron was found{in_layer}. One that bends the function by less than the noise of the answers{farther_out} "
-        "or only where nothing was asked could be missing.",
+        "No neuron was found{in_layer}. A neuron could be missing that bends the function by less than the noise of "
+        "the answers{farther_out} or only where no query was.",
         example={"layer": "", "radius": None},
     ),
     "sums-of-neurons": Entry(
@@ -543,14 +551,14 @@ RUNS: Mapping[str, Entry] = {
         example={"domain": "all of space", "scale": 1.0, "given": None, "reach": 10.0},
     ),
     "missed-direction": Entry(
-        "A direction could be missing that matters on less than about {share:.0%} of such inputs, or is weaker than "
+        "A direction could be missing if it matters at less than about {share:.0%} of such inputs, or makes less than "
         "{weakest:.0e} of a gradient.",
         example={"share": 0.01, "weakest": 1e-9},
     ),
     "missed-label-direction": Entry(
-        "A region of another label could be missing that holds less than {region:.1%} of such inputs. So could a "
-        "direction that matters on less than {boundary:.0%} of the boundary, or is less than {weakest:.0e} of its "
-        "normals.",
+        "A region of another label could be missing if it holds less than {region:.1%} of such inputs. A direction "
+        "could be missing if it matters on less than {boundary:.0%} of the boundary, or makes less than {weakest:.0e} "
+        "of its normals.",
         example={"region": 0.003, "boundary": 0.05, "weakest": 1e-6},
     ),
     "learned-accuracy": Entry(
@@ -563,7 +571,7 @@ RUNS: Mapping[str, Entry] = {
         example={"straight": 12, "creases": 12, "one_layer": True},
     ),
     "line-unresolved": Entry(
-        "{unresolved} stretches of a line could not be resolved: not made of linear pieces.",
+        "{unresolved} stretches of a line did not resolve into linear pieces.",
         example={"unresolved": 40},
     ),
     "honest-cost": Entry(
@@ -601,8 +609,8 @@ RUNS: Mapping[str, Entry] = {
         example={"radius": 0.1, "random": 0.2, "along": 0.3},
     ),
     "missed-bump": Entry(
-        "A bump narrower than {width:.1g} could have been missed: {points:,} random points would have met a wider one, "
-        "up to distance {near:g} from the origin, with {confidence:.1%} confidence; at distance {far:g} one wider than "
+        "A bump narrower than {width:.1g} could be missing. With {confidence:.1%} confidence {points:,} random points "
+        "meet every wider one up to distance {near:g} from the origin. At distance {far:g} it must be wider than "
         "{far_width:.1g}.{steep_bump}",
         example={
             "width": 0.01,
@@ -637,8 +645,8 @@ AUDITS: Mapping[str, Entry] = {
         "The answers have too few digits for exact extraction, and the method for few digits did not succeed."
     ),
     "span-with-copy": Entry(
-        "Random inputs showed all directions but {directions:,}. The recovered network has these; few inputs show "
-        "them.",
+        "Random inputs missed {directions:,} of the directions, because few inputs show them. The recovered network "
+        "has them all.",
         example={"directions": 2},
     ),
     "step-failed": Entry("{error_message}", example={"message": "The target raised KeyError."}),
@@ -651,9 +659,9 @@ AUDITS: Mapping[str, Entry] = {
     ),
     # What the answers are like.
     "all-the-same": Entry(
-        "The first questions all got the same answer. Other answers, if there are any, are rare or elsewhere."
+        "The first queries all got the same answer. Other answers, if there are any, are rare or elsewhere."
     ),
-    "rare-labels": Entry("The first questions all got the same answer. Other answers are rare, and came later."),
+    "rare-labels": Entry("The first queries all got the same answer. Other answers are rare, and came later."),
     "may-be-clipped": Entry("Far out the answers no longer change, as if the target clipped its inputs or answers."),
     "answers-too-noisy": Entry(
         "The answers have noise of {noise:.1e}: too much against their spread to show structure.",
@@ -663,21 +671,21 @@ AUDITS: Mapping[str, Entry] = {
         "The answers are {rounding}: too coarse against their spread to show structure.", example={"decimals": 1}
     ),
     "rounded-numbers": Entry(
-        "The answers are whole numbers that change in order, as rounded values or levels of a score do. More digits "
-        "may show more to methods for values."
+        "The answers are whole numbers that change in order, as rounded values or levels of a score do. With more "
+        "digits, methods for values may find more."
     ),
     "maybe-rounded-numbers": Entry(
-        "The answers are whole numbers: classes, or perhaps rounded values. More digits may show more to methods for "
-        "values."
+        "The answers are whole numbers: classes, or perhaps rounded values. With more digits, methods for values may "
+        "find more."
     ),
     "unread-link": Entry("The answers look like {behind_link}{in_percent}.", example={"link": "sigmoid"}),
     "squashed-far-out": Entry(
-        "The answers end far out, as if something came after the values that no link here undoes. If they are "
-        "probabilities in another form, audit them as numbers between 0 and 1, one for each class."
+        "Far out the answers stop changing, as if an unknown function followed the values. If they are probabilities "
+        "in another form, audit them as numbers between 0 and 1, one for each class."
     ),
     "curved-inside": Entry(
-        "The answers are curved in this range: the neurons are smooth, or something after the values bends them that "
-        "no link here undoes. Audit the values before it, if you have them."
+        "The answers are curved in this range: the neurons are smooth, or an unknown function follows the values. "
+        "Audit the values before that function, if you have them."
     ),
     # Why a step had nothing to do.
     "nothing-to-find": Entry("{useless_answers} have {not_there}.", example={"gives": "labels", "missing": "gradient"}),
@@ -694,7 +702,7 @@ AUDITS: Mapping[str, Entry] = {
     "output-behind-link": Entry("The audit read one output behind a link, and defenses act on all outputs."),
     "labels-left-alone": Entry("The target answers labels alone: no defense is tried that leaves less than a label."),
     "no-local-copy": Entry("There is no local copy: the network was not recovered, and the target is not a file."),
-    "copy-apart": Entry("The trained network answers in another form than the target was read in."),
+    "copy-apart": Entry("The trained network and the target answer in different forms."),
     "no-copy": Entry("There is no copy to compare with the target."),
     "no-finite-answers": Entry("The target answers NaN or inf almost everywhere here. Its answers may be certain."),
     "few-inputs": Entry("This step needs {inputs} different inputs.", example={"inputs": 2}),
@@ -737,8 +745,8 @@ AUDITS: Mapping[str, Entry] = {
         example={"columns": (0, 4), "inputs": 8},
     ),
     "columns-held": Entry(
-        "{held_columns}, and asked real numbers in the other {others}. The findings are about these. At another value "
-        "of a column that was held the copy is another one, which takes at most as many queries again.",
+        "{held_columns}, and asked real numbers in the other {others}. The findings are about these. Each other "
+        "value of a held column has a copy of its own, which takes at most as many queries again.",
         example={"columns": (0, 4), "values": (3.0, 17.0), "others": 6},
     ),
     "relu-methods": Entry("The methods are for fully connected ReLU networks. Other models may leak to other methods."),
@@ -751,13 +759,13 @@ AUDITS: Mapping[str, Entry] = {
     ),
     "no-proof": Entry("A method that failed here may succeed with a larger budget, another seed or more digits."),
     "class-outputs-left-out": Entry(
-        "{outputs_are} whole numbers, as the number of a class is, or a count, beside answers of another kind. The "
-        "audit left them out.",
+        "{outputs_are} whole numbers, like a class number or a count, beside answers of another kind. The audit left "
+        "them out.",
         example={"outputs": (3,)},
     ),
     "range-found": Entry(
-        "Beyond {domain} the target does not answer every question. The audit found that range itself, and the "
-        "findings hold inside it. If you know the true range, give it.",
+        "Beyond {domain} the target does not answer every query. The audit found that range itself, and the findings "
+        "hold inside it. If you know the true range, give it.",
         example=IN_A_BOX,
     ),
     "in-percent": Entry(
@@ -774,8 +782,8 @@ AUDITS: Mapping[str, Entry] = {
     ),
     # Why there is no estimate of the cost.
     "link-not-measured": Entry(
-        "Not measured: answers behind a {link}. Where they saturate, values are read inside a box, which takes some "
-        "times as many rows. Without a link there are numbers for the values.",
+        "Not measured: answers behind a {link}. Where they saturate, extraction works inside a box, at several times "
+        "the rows. There are numbers for values without a link.",
         example={"link": "softmax"},
     ),
     "decimals-not-measured": Entry(
@@ -795,8 +803,8 @@ AUDITS: Mapping[str, Entry] = {
     ),
     "range-not-measured": Entry("There is no estimate: costs inside a range of inputs were measured for few shapes."),
     "range-behind-link-not-measured": Entry(
-        "There is no estimate: behind a link answers show values inside a range alone, and costs there were measured "
-        "for few shapes."
+        "There is no estimate: behind a link extraction works inside a range, and costs there were measured for few "
+        "shapes."
     ),
     "rows-left-out": Entry(
         'The picture "{picture}" leaves out {rows} rows without a finite answer.',
@@ -837,7 +845,7 @@ LEAKS: Mapping[str, Entry] = {
     ),
     "leak-not-settled": Entry(
         "The audit could not settle whether the model is {leak}.",
-        more="A step did not finish. An open question is no pass: the reasons say what to try.",
+        more="A step did not finish, so this does not count as passed. The reasons say what to try.",
         example={"leak": "extractable"},
     ),
     "cheapest-defense": Entry(
@@ -867,7 +875,7 @@ CHANGES: Mapping[str, Entry] = {
         example={"before": 0.9, "after": 0.97},
     ),
     "other-shape": Entry("The two targets differ in inputs or outputs, so compare the figures with care."),
-    "nothing-changed": Entry("No leak changed, and no figure by much."),
+    "nothing-changed": Entry("No leak changed, and no figure changed by much."),
 }
 
 _COMPARED = {"max_error": 2e-9, "rms_error": 3e-10, "points": 900, "tol": 1.5e-8, "inside": "", "fewer": False}
@@ -891,28 +899,31 @@ CHECKS: Mapping[str, Entry] = {
         example=_COMPARED | {"inside": "[-2, 2] in every coordinate"},
     ),
     "share-unseen": Entry(
-        "With {confidence:.0%} confidence fewer than {share:.1%} of typical inputs err by more{than_bound}: a ridge "
-        "through their middle narrower than {narrowest:.2g} of an input's deviation may have been missed.",
+        "With {confidence:.0%} confidence the network errs by more{than_bound} at fewer than {share:.1%} of typical "
+        "inputs. A ridge through their middle may be missing if it is narrower than {narrowest:.2g} of an input's "
+        "deviation.",
         example={"confidence": 0.95, "share": 0.01, "bound": None, "narrowest": 0.025},
     ),
     "slopes-compared": Entry(
-        "Gradients differ by {slope_error:.1e} of the largest at most.", example={"slope_error": 1e-12}
+        "Gradients differ by at most {slope_error:.1e} of the largest.", example={"slope_error": 1e-12}
     ),
     "creases-untested": Entry(
         "{untested_neurons} no crease where random points look for one.", example={"untested": 1}
     ),
     "creases-farther-out": Entry("Neurons whose creases lie farther out may be missing."),
     "typical-unread": Entry(
-        "None of {asked} typical inputs outside can be read: nothing is known of them.", example={"asked": 64}
+        "At none of {asked} inputs outside, typical ones and others twice as far, can the answer be read: nothing is "
+        "known there.",
+        example={"asked": 256},
     ),
     "typical-agree": Entry(
-        "At {points} of {asked} typical inputs, also outside, it agrees with the target.",
-        example={"points": 60, "asked": 64},
+        "At {points} of {asked} inputs, typical ones and others twice as far, it agrees with the target.",
+        example={"points": 250, "asked": 256},
     ),
     "typical-differ": Entry(
-        "At {differing} of {points} typical inputs{compared_alone}, also outside, it does NOT agree with the target, "
-        "{differing_by}.",
-        example={"differing": 9, "points": 60, "asked": 64, "largest": 0.2},
+        "At {differing} of {points} inputs{compared_alone}, typical ones and others twice as far, it does NOT agree "
+        "with the target, {differing_by}.",
+        example={"differing": 9, "points": 250, "asked": 256, "largest": 0.2},
     ),
     # A network beside labels.
     "labels-agree": Entry("The network agrees with the target's labels: {boundary_points}", example=_BESIDE),
@@ -925,10 +936,12 @@ CHECKS: Mapping[str, Entry] = {
     "points-undecided": Entry("{undecided} more points are too close to another boundary.", example={"undecided": 4}),
     # A network beside answers of few digits.
     "noise-explains": Entry(
-        "The network explains held-out answers to their noise: {residuals_beside_noise}", example=_HELD_OUT
+        "The network predicts held-out answers as well as their noise allows: {residuals_beside_noise}",
+        example=_HELD_OUT,
     ),
     "noise-exceeded": Entry(
-        "The network does NOT explain held-out answers to their noise: {residuals_beside_noise}", example=_HELD_OUT
+        "The network does NOT predict held-out answers as well as their noise allows: {residuals_beside_noise}",
+        example=_HELD_OUT,
     ),
     # A network beside another.
     "networks-differ-by": Entry(
@@ -965,14 +978,14 @@ PURPOSES: Mapping[str, str] = {
     "read-link": "Read the answers through their link: {call}.",
     "read-any-link": "If a softmax, sigmoid or tanh made the answers and they have all their digits, name it: {call}.",
     "other-link": "Give the link that the target has, or none if it answers values or labels: {call}.",
-    "percentages": "If they are percentages, say so: {call}.",
+    "percentages": "If the answers are percentages, say so: {call}.",
     "rows-of-use": "Give typical inputs, so that queries stay where the target is used: {call}.",
     "more-digits": "Open the model in float64: {call}.",
     "give-domain": "Give the range of inputs that the target expects: {call}.",
     "narrower-domain": "Give narrower bounds, such as one deviation to each side of the inputs' middle: {call}.",
     "give-inputs": "Or give typical inputs, so that queries stay near them, in the units of their columns: {call}.",
     "divide-by-input": "Divide by the inputs: {call}.",
-    "fewer-rows": "If it takes only so many rows at once, say so: {call}.",
+    "fewer-rows": "If the target limits the rows of a request, say so: {call}.",
     "train": "Train a network on the answers: {call}.",
     "span-from-labels": "Recover the span from labels alone: {call}.",
     "another-seed": "Try another seed: {call}.",
@@ -983,20 +996,20 @@ PURPOSES: Mapping[str, str] = {
     "larger-error": "Allow a larger error: {call}.",
     "own-inputs": "Give typical inputs: {call}.",
     "threshold": "Give another threshold: {call}.",
-    "one-output": "Use one kind of them alone: {call}.",
-    "read-if-sigmoid": "If a sigmoid made them, read them through it: {call}.",
+    "one-output": "Use one of these outputs alone: {call}.",
+    "read-if-sigmoid": "If a sigmoid made the answers, read the answers through it: {call}.",
     "try-link": "Extraction through the link can be tried: {call}.",
     "no-link": "Leave the link out: {call}.",
     "nearer-domain": "Stay nearer to the origin: {call}.",
     "fill-missing": "The audit reads NaN as 0: {call}.",
-    "answered-range": "If it takes no larger ones, give a range that was answered: {call}.",
+    "answered-range": "If the target takes no larger numbers, give a range that was answered: {call}.",
     "inside-range": "Stay inside that range: {call}.",
     "use-extract": "Extraction works inside a box in which answers do not saturate: {call}.",
     "on-a-copy": "Find the step on a network that was recovered or trained: {call}.",
-    "if-numbers": "If they are numbers, say where they change side: {call}.",
+    "if-numbers": "If the answers are numbers, give the value that separates the two sides: {call}.",
     "half-threshold": "If the answers are probabilities, one half is their boundary: {call}.",
-    "own-threshold": "An output that does not change side at 0 has a threshold of its own: {call}.",
-    "read-probabilities": "The answers look like probabilities, which their link reads: {call}.",
+    "own-threshold": "If the output decides at another value than 0, give that threshold: {call}.",
+    "read-probabilities": "The answers look like probabilities. Read them through their link: {call}.",
     "before-sigmoid": "If the network gives the values before a sigmoid, read the answers through it: {call}.",
     "copy-half": "If the network gives probabilities, one half is their boundary: {call}.",
 }

@@ -87,7 +87,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Notes:
-    """Several diagnoses together, such as the limits of what a run found; `slug in notes` asks for one of them."""
+    """Several diagnoses, such as the limits of a finding; `slug in notes` asks for one of them."""
 
     entries: tuple[Diagnosis, ...] = ()
 
@@ -221,9 +221,10 @@ def _boundary_points(fields: Fields) -> str:
 
 def _residuals_beside_noise(fields: Fields) -> str:
     return (
-        f"they leave {fields['residual']:.1e} of the output's standard deviation, noise is {fields['noise']:.1e} "
-        f"(ratio at most {fields['ratio']:.2f}). Its own error is at most {fields['error']:.1e}, root mean square. "
-        f"{fields['cost']:.1f} answers were asked for each parameter; with all digits one would do."
+        f"it errs by {fields['residual']:.1e} of the output's standard deviation, and the noise is "
+        f"{fields['noise']:.1e} (ratio at most {fields['ratio']:.2f}). Its own error is at most {fields['error']:.1e}, "
+        f"root mean square. The run asked {fields['cost']:.1f} answers for each parameter; "
+        "with all digits one would do."
     )
 
 
@@ -405,7 +406,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
         if fields.get("in_units")
         else "the input's norm"
     ),
-    "by": lambda fields: "the first network" if fields["middle"] else "queries",
+    "by": lambda fields: "The first network" if fields["middle"] else "Queries",
     "around": lambda fields: f"around the {'middle of its hyperplanes' if fields['middle'] else 'origin'}",
     "ended": lambda fields: Diagnosis(fields["outcome"]).happened + " " if "outcome" in fields else "",
     "few_digits_failed": lambda fields: (

@@ -288,7 +288,7 @@ class ReLUNetwork:
         return ReLUNetwork(weights, biases, None, link, skips)
 
     def log_ratios(self) -> ReLUNetwork:
-        """The network of log(p_k / p_0), k ≥ 1: what a softmax lets through of these logits."""
+        """The network of log(p_k / p_0), k ≥ 1: the part of these logits that a softmax shows."""
         return self.with_outputs(lambda rows: rows[1:] - rows[0])
 
     def before_link(self, link: Link) -> ReLUNetwork:

@@ -190,7 +190,7 @@ KINK_ADVICE = "Let the gradients have one-sided values where a function bends, a
 
 
 class Kind(StrEnum):
-    """What the answers are."""
+    """The kind of the answers."""
 
     VALUES = "values"
     PROBABILITIES = "probabilities"
@@ -202,8 +202,8 @@ class Facts:
     """Facts of a target before any query.
 
     outputs: `UNKNOWN_OUTPUTS` until a bare callable has answered once.
-    dtype: the number format that the target computes in, as far as that is known.
-    identity: tells one target from another for a transcript; an empty one means that only its answers can tell.
+    dtype: the number format of the target's arithmetic, if known.
+    identity: by this a transcript recognises a target; by its answers if it is empty.
     reference: the answers are log-ratios to a class in front of them, as a softmax link gives.
     link: what the answers were read through; None if they are the target's own.
     recast: the target would answer with more digits if it were opened with precision='float64'.
@@ -319,7 +319,7 @@ class Oracle(ABC):
 
     @property
     def advice(self) -> str:
-        """What to do about rows that are answered with NaN or inf."""
+        """The remedy for rows with NaN or inf as answers."""
         return "Avoid these rows, or give the domain in which the target is defined."
 
     @property

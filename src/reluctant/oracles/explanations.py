@@ -43,7 +43,7 @@ def as_gradients(raw: object, answers: tuple[int, ...], dim: int, output: int | 
 
 
 class GradientFace(Wrapper):
-    """What an adapter answers where gradients are asked for: it gives both together, by `with_gradients`."""
+    """The answer of an adapter to rows with gradients: it gives both together, by `with_gradients`."""
 
     inner: Any
 
@@ -65,8 +65,8 @@ class Rewritten(Wrapper):
     Arguments:
         outer: the wrapper, whose facts these are.
         inner: answers with gradients.
-        rewrite: what it makes of them.
-        inputs: from rows that this oracle is asked to rows that it asks `inner`; None if they are the same.
+        rewrite: how it changes them.
+        inputs: the rows that it asks `inner` for those that it is asked; None for the same.
     """
 
     def __init__(

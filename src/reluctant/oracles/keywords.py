@@ -1,8 +1,8 @@
 """The keywords of `open_oracle`, and their checks.
 
 `InputsKeywords` has them all, for verbs that open a target themselves. `Serving`, `Reading` and `Recording` are
-the same settings as values: how a served model is asked, how answers are read, what goes to disk. Everything is
-checked here, before a target is opened; nothing here reaches a server.
+the same settings as values: requests to a served model, the reading of answers, files on disk. Everything is checked
+here, before a target is opened; nothing here reaches a server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GivenGradients: TypeAlias = Callable[[Any], Any] | bool | str | None
 
 @dataclass(frozen=True)
 class OpenOptions:
-    """What an adapter may want to know."""
+    """Options for the adapters."""
 
     shape: tuple[int, ...] | None
     precision: RunPrecision
@@ -144,7 +144,7 @@ class ServedKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Serving:
-    """How a served model is asked.
+    """Settings of requests to a served model.
 
     connections: requests in flight at once.
     rate: most rows a second, over all connections.
@@ -204,10 +204,10 @@ class Serving:
 class Reading:
     """How the answers of a target are read.
 
-    link: what made them of the values: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh"; "identity" or "none" for
-        answers that are the values. None leaves it to the verb, which reads answers of a link through it.
+    link: the function after the last layer: "softmax", "sigmoid", "log-softmax", "top-k" or "tanh"; "identity" or
+        "none" if answers are the values. None leaves it to the verb, which finds a link and undoes it.
     percent: they are probabilities in percent.
-    output: index of the output to look at, or several; None for all.
+    output: index of the output to use, or several; None for all.
     """
 
     link: AnswerLink | None = None
@@ -283,7 +283,7 @@ def merged(name: str, group: Group | None, flat: Group) -> Group:
 
 
 def _changed(group: Serving | Reading | Recording) -> dict[str, Any]:
-    """The settings that differ from what they are if nothing is said."""
+    """The settings that differ from their defaults."""
     values = {field.name: (getattr(group, field.name), field.default) for field in fields(group)}
     return {
         name: value

@@ -106,7 +106,7 @@ class Ledger:
 
 
 class Counting(Wrapper):
-    """Counts rows asked, by stage, and shows what was paid.
+    """Counts rows by stage, and the rows that reached the target.
 
     Arguments:
         inner: the rest of the stack.
@@ -315,7 +315,7 @@ class Limit:
 
     @property
     def in_vain(self) -> bool:
-        """True if questions were asked, and not one was answered."""
+        """True if there were queries, and the target answered none."""
         return self.passed > 0 and not self.answered
 
     @property

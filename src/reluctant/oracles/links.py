@@ -63,7 +63,7 @@ LEAST_ROUNDINGS_LEFT = 2.0**10
 
 
 def written_link(link: str) -> Link:
-    """What a network is written with whose answers were read through this link: of the largest few, a softmax."""
+    """The link in the file of a network that was read through this one: a softmax for the largest few."""
     return next((each for each in LINKS if each == link), "softmax")
 
 
@@ -198,7 +198,7 @@ class Linked(Wrapper):
             )
 
     def _other(self, p: FloatArray) -> Words:
-        """What it may be instead."""
+        """Other kinds that it may be."""
         if self.link == "tanh":
             return (
                 Words("No link reads answers ", ADVICE_FOR_NOISE)
@@ -235,7 +235,7 @@ class ToFirst(Wrapper):
 
 
 def last_raw_answers(oracle: Oracle) -> FloatArray | None:
-    """What a target itself answered to the last rows, before its link was undone; None if it has no link."""
+    """The target's own answers to the last rows, with their link; None if it has no link."""
     linked = _linked_of(oracle)
     return None if linked is None else linked.raw
 
@@ -413,7 +413,7 @@ class Tidied(Wrapper):
         return np.asarray(p / self.scale(p))
 
     def scale(self, p: FloatArray) -> FloatArray:
-        """What to divide each row by: 1 where rounding explains what it adds up to, NaN where nothing is left."""
+        """The divisor of each row: 1 if rounding explains its sum, NaN if nothing is left."""
         slack, total = ROUNDED_PROBABILITY_SLACK, p.sum(axis=1, keepdims=True)
         off = (total > 1 + slack * p.shape[1]) | (p.max(axis=1, keepdims=True) > 1 + slack)
         if self.link != "top-k":  # of the largest few there may be less

@@ -1,9 +1,8 @@
 """`Parallel`: several requests in flight at once, in batches the target accepts, in the order of the rows.
 
-Every worker is a thread that asks the inner oracle for one batch after the other. What comes back is handed on as
-soon as it is there, so that a transcript can write it down; no more is in flight or not yet written than one batch a
-connection, which is what a kill can lose. After a failure nothing new is sent, but what was already under way is
-waited for and handed on: it was paid for.
+Every worker is a thread that asks the inner oracle for one batch after the other. It hands answers on at once, so that
+a transcript can write them; no more is in flight or not yet written than one batch a connection, which is what a kill
+can lose. After a failure it sends nothing new, but waits for batches under way and hands them on: they are paid for.
 """
 
 from __future__ import annotations

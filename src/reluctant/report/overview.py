@@ -135,7 +135,7 @@ def _part_sentence(record: AuditRecord) -> list[str]:
 
 
 def _trained_sentence(record: AuditRecord) -> list[str]:
-    """What a network trained on the answers does, where it does not count as a copy."""
+    """The accuracy of a trained network that does not count as a copy."""
     run = student_of(record)
     if run is None or run.held_out is None:
         return []
@@ -179,7 +179,7 @@ def _rows_needed(record: AuditRecord) -> str:
 
 
 def _place(record: AuditRecord) -> Iterator[str]:
-    """Which outputs the audit read, if not all; where the target was asked, and the copy looked for."""
+    """Which outputs the audit read, if not all; the range of the queries and of the search for a copy."""
     target = record.target
     if target.outputs_left_out:
         alone = " or ".join(f"output={k}" for k in target.outputs_left_out)
@@ -199,19 +199,20 @@ def _place(record: AuditRecord) -> Iterator[str]:
 def _at_use(checked: VerificationFacts) -> str:
     use = checked.at_use
     assert use is not None
+    where = "typical ones and others twice as far"
     if not use.points:
-        return f"None of {count(use.asked)} typical inputs outside can be read, so nothing is known about them."
+        return f"None of {count(use.asked)} inputs outside can be read, {where}, so nothing is known about them."
     if not use.differing:
-        return f"At {count(use.points)} of {count(use.asked)} typical inputs, also outside, it agrees with the target."
+        return f"At {count(use.points)} of {count(use.asked)} inputs, {where}, it agrees with the target."
     by = f"by up to {size(use.largest)} of the output's deviation" if use.largest else "by its answers"
-    return f"At {count(use.differing)} of {count(use.points)} typical inputs, also outside, it disagrees, {by}."
+    return f"At {count(use.differing)} of {count(use.points)} inputs, {where}, it disagrees, {by}."
 
 
 # ---- how sure that is
 
 
 def confidence_sentence(record: AuditRecord) -> str:
-    """What the verdict rests on."""
+    """The basis of the verdict."""
     confidence = record.verdict.confidence
     if confidence is Confidence.NOT_OPENED:
         step = record.step("open")

@@ -287,7 +287,7 @@ WRITERS: Mapping[ReportFormat, Callable[[AuditRecord], str]] = {
 
 
 class HasRecord(Protocol):
-    """What an audit gives back."""
+    """The findings of an audit as an object."""
 
     @property
     def record(self) -> AuditRecord:

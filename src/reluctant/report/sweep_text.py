@@ -179,7 +179,7 @@ NONE = Cell(UNKNOWN, "")
 
 
 def defense_table(sweep: SweepFacts) -> Table:
-    """A row for each defense: what honest users lose, what one who asks still gets."""
+    """A row for each defense: the loss of honest users, and what an attacker still gets."""
     allowed = f" with up to {count(sweep.budget)} rows for each method" if sweep.budget else ""
     caption = f"Each defense tried on {ON[sweep.on]}{allowed}; the model itself was not asked"
     return Table(caption, COLUMNS, [_cells(row) for row in sweep.rows])

@@ -314,7 +314,7 @@ BEHIND = {"log-softmax": "log-probabilities", "tanh": "values of a tanh"}  # beh
 
 
 def interface_facts(record: AuditRecord) -> Facts:
-    """What the target says of itself, and what the audit measured."""
+    """The target's own facts, and the measurements of the audit."""
     target, labels, linked = record.target, answers_labels(record), is_linked(record)
     link = None if not linked else f"{target.link}, found by the audit" if target.link_found else target.link
     reach = None if target.reach is None else target.reach.describe()
@@ -350,7 +350,7 @@ def _answer_space(record: AuditRecord) -> str | None:
 
 
 def _with_explanations(record: AuditRecord) -> str | None:
-    """What a copy costs with the gradients that the target answers, and without."""
+    """The cost of a copy with the gradients of the target, and without."""
     found = None if record.defenses is None else record.defenses.explanations
     return None if found is None else f"{count(found[0])} queries for a copy; {count(found[1])} without them"
 
@@ -374,7 +374,7 @@ def _answers(record: AuditRecord) -> str | None:
 
 
 def _likeness(record: AuditRecord) -> str:
-    """What the answers look like, where that is more than their kind."""
+    """The look of the answers, if it says more than their kind."""
     target, served = record.target, record.served or record.interface
     if target.may_be_percent:
         return "values between 0 and 100, which may be probabilities in percent"

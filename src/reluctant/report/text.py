@@ -143,7 +143,7 @@ def is_linked(record: AuditRecord) -> bool:
 
 
 def answers_labels(record: AuditRecord) -> bool:
-    """True if the target gives labels, by what it says or by what was seen."""
+    """True if the target answers labels, by its own facts or by its answers."""
     seen = None if record.interface is None else record.interface.answers
     return "labels" in (record.target.kind, seen)
 
@@ -306,7 +306,7 @@ def _span(span: SpanFacts, record: AuditRecord) -> str:
 
 
 def flip_sentence(record: AuditRecord) -> str:
-    """What one gradient step did to the answers, the source of the gradient and its cost; or why none was."""
+    """The effect of one gradient step on the answers, the source of the gradient and its cost; or why none was."""
     flip = record.flip
     if flip is None:
         step = record.step("flip")
@@ -359,7 +359,7 @@ def shown_classes(record: AuditRecord) -> tuple[str, str] | None:
 
 
 def line_sentence(record: AuditRecord) -> str:
-    """What to see in the curves along a line; nothing of what their digits do not show."""
+    """The meaning of the curves along a line; nothing of what their digits do not show."""
     if answers_labels(record):
         return "Where it jumps, the label changes."
     if record.interface is not None and is_curved(record.interface):
@@ -370,7 +370,7 @@ def line_sentence(record: AuditRecord) -> str:
 
 
 def limit_sentences(record: AuditRecord) -> list[str]:
-    """What the audit and its methods assumed, and what they could miss."""
+    """The assumptions of the audit and its methods, and what they could miss."""
     return [sentence(limit) for limit in record.limits]
 
 
@@ -415,7 +415,7 @@ def absences(record: AuditRecord) -> dict[str, str]:
 
 
 def _stopped(record: AuditRecord, steps: tuple[str, ...]) -> str:
-    """What a stop from outside did to these steps, which is all there is to say of them."""
+    """The steps that a stop from outside cut short."""
     states = [step.state for step in record.steps if step.step in steps]
     if State.STOPPED in states:
         return "The audit was stopped while this was under way."

@@ -50,8 +50,8 @@ class OutputSpace(Ended):
     """Outcome of `output_space`.
 
     basis: orthonormal rows (rank, m); answers are offset (m,) plus a combination of them. margin: the strongest
-    direction that counted as nothing over the weakest that counted: the rank is clear if it is far below 1. singular:
-    all singular values, largest first. link: what answers were read through, None of values.
+    direction left out over the weakest one kept: the rank is clear if it is far below 1. singular:
+    all singular values, largest first. link: the link that was undone, None for values.
     """
 
     outcome: Outcome

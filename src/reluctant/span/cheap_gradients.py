@@ -22,7 +22,7 @@ INSIDE = 2.0  # steps away from the bounds, where directions of a span are follo
 
 @dataclass(frozen=True)
 class SpanGradients:
-    """Gradients of a target whose span is known: k + 2 rows a point instead of d + 2, again where a step met a crease.
+    """Gradients of a target whose span is known: k + 2 rows a point instead of d + 2, more where a step meets a crease.
 
     Made by `SpanGradients.of(oracle, span)`, which costs a health check (68 rows). Beside the bounds of a domain they
     are measured two steps inside.

@@ -102,7 +102,7 @@ class Inputs:
         return drawn if self.domain.is_space else float(points.std(axis=0).mean())
 
     def asked(self, scale: float, reach: float) -> Diagnosis:
-        """What was drawn at this scale, and how long steps were, in norms of an input."""
+        """The inputs drawn at this scale, and the length of steps in norms of an input."""
         given = None if self.given is None else len(self.given)
         drawn = {"domain": self.domain.describe(), "scale": None if self.domain.is_box else scale, "given": given}
         return Diagnosis("span-asked", drawn | {"reach": reach})
@@ -151,7 +151,7 @@ RULE_OF_THREE = 3.0  # nothing in n looks: with 95 % confidence its share is bel
 
 @dataclass(frozen=True)
 class Ground:
-    """How to ask, where, at which scale, and how good the answers are there."""
+    """Where and at which scale to ask, and the quality of the answers there."""
 
     ask: Ask
     inputs: Inputs
@@ -218,7 +218,7 @@ DRAWN_TOGETHER = 16  # points asked for their value together
 
 @dataclass(frozen=True)
 class FirstLook:
-    """What was seen: points with their answers, which of them are alive, and the answers' health."""
+    """The answers so far: points with their answers, which of them are alive, and the answers' health."""
 
     points: FloatArray  # (n, d)
     values: FloatArray  # (n, m)
@@ -258,7 +258,7 @@ def first_look(oracle: Counting, inputs: Inputs, rng: np.random.Generator, reach
 
 
 class LivePoints:
-    """Points that are alive, with their values, those of the first look before others."""
+    """Live points with their values, the first look's before others."""
 
     def __init__(self, seen: FirstLook, rng: np.random.Generator) -> None:
         rarely_alive = 0.3  # share of live points below which others are looked for near them

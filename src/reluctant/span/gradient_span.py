@@ -85,7 +85,7 @@ class _GradientSpan:
 
     @property
     def known(self) -> _AskedGradients:
-        """What was asked."""
+        """The queries so far."""
         assert self.asked is not None  # `begin` comes first
         return self.asked
 

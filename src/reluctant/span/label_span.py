@@ -93,7 +93,7 @@ def verify_labels(
 
 
 def _checked_outcome(field: LabelField, changed: int, silent: bool, margin: float, rank: int, there: int) -> Outcome:
-    """What the numbers amount to, for so many directions of which so many move the boundary."""
+    """The outcome for so many directions, of which so many move the boundary."""
     if changed:
         return Outcome.TOO_NOISY
     if not silent:

@@ -77,7 +77,7 @@ def _checked_scale(span: Span | Subspace, scale: float | None, norm: float) -> f
 
 @dataclass(frozen=True)
 class Obfuscation:
-    """What a model makes of obfuscated inputs.
+    """The answers of a model to obfuscated inputs.
 
     largest_change: of any answer. size: of the largest answer. same_label: share of rows with the same label: the
     largest of several outputs; one output itself if the answers are whole numbers, else by the threshold.
@@ -110,7 +110,7 @@ def check_obfuscation(
     """Ask a model about inputs and their obfuscated versions, at the norm claimed. Cost: 2 rows an input.
 
     oracle: the target: an oracle, or anything that `open_oracle` takes, with its keywords.
-    threshold: for the label of one output that is no whole number; 0.5 if not given.
+    threshold: for the label of one output, if it is not a whole number; 0.5 if not given.
     """
     before_rows = np.asarray(x, dtype=np.float64)
     rows = obfuscate(span, before_rows, scale, rng)

@@ -116,7 +116,7 @@ def _many_digits(
 ) -> tuple[Outcome, FoundSpan]:
     """Directions one by one, then one long-step stage; again as long as fresh inputs show more directions.
 
-    Weak ones are looked for if the long-step stage still shows something.
+    The search for weak ones follows if long steps still change answers.
     """
     start: FoundSpan | None = None
     for _ in range(ATTEMPTS):
@@ -245,15 +245,16 @@ GOOD_OUTCOMES = (Outcome.SPAN_RECOVERED, Outcome.FULL_RANK)
 class Span(Ended):
     """Outcome of `recover_span`.
 
-    subspace: what was found; partial unless `ok`.
-    margin: what counted as nothing over the weakest that counted as a direction: the rank is clear if it is far below
-        1, not known if it is infinite.
-    angle: how far the directions are from true ones at most, as a sine: what long steps along the others show, over the
-        weakest direction.
+    subspace: the directions found; partial unless `ok`.
+    margin: the strongest direction left out over the weakest one kept: the rank is clear if it is far below 1, unknown
+        if it is infinite.
+    angle: largest angle between found and true directions, as a sine: the effect of long steps along the others, over
+        the weakest direction.
     stage: where the run ended.
     evidence: the numbers that decided.
     rows: counts by stage.
-    followed: how far, as a norm, directions left out were followed, and domain: inside which.
+    followed: how far, as a norm, steps along directions left out went.
+    domain: the range of all queries.
     """
 
     outcome: Outcome

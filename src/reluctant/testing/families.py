@@ -106,7 +106,7 @@ def zero_biases(parts: _FlawedParts) -> None:
 
 @_family
 def dead_inputs(parts: _FlawedParts) -> None:
-    """Thirty inputs that nothing looks at."""
+    """Thirty inputs that no neuron reads."""
     parts.w[:, 10:40] = 0
 
 

@@ -1,8 +1,8 @@
 """Planted networks with known creases, and the true error of a recovered network.
 
 Tests and benchmarks share them: random networks of any widths, networks of any activation and number format with
-0/1 labels at a threshold, and the digits classifiers, bundled or trained anew. Errors are looked for where they
-hide: on every true crease and beside it. Families that break general position are in `reluctant.testing.families`.
+0/1 labels at a threshold, and the digits classifiers, bundled or trained anew. Error measures ask where errors hide: on
+every true crease and beside it. Families that break general position are in `reluctant.testing.families`.
 """
 
 from __future__ import annotations

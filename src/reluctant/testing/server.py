@@ -150,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
     # ---- the two verbs
 
     def do_GET(self) -> None:
-        """What the server has, and what the model is."""
+        """The state of the server, and its model."""
         model = self.model
         known = {
             "/v2": {"name": "reluctant test server", "extensions": ["binary_tensor_data"] if model.binary else []},
@@ -401,7 +401,7 @@ class ModelServer:
         return self.rounded(function, rows).reshape(len(rows), -1)
 
     def rounded(self, function: Callable[[FloatArray], Any], rows: FloatArray) -> FloatArray:
-        """What a function gives, in and out of the served number format."""
+        """The answers of a function, in and out of the served number format."""
         kind = TENSOR_FORMATS[self.datatype]
         return np.asarray(function(rows.astype(kind).astype(np.float64))).astype(kind).astype(np.float64)
 

@@ -77,16 +77,16 @@ class Verification:
     Errors are relative to the standard deviation of each output at the scale of use (scale 1), or at the scale of the
     points where that is larger.
 
-    tol: the tolerance at the scale of use; where answers and their noise are larger, it is larger too.
-    untested: neurons whose crease does not pass the scale of use.
-    share: if `ok`, the largest share of inputs of the scale of use that may err by more than `tol` without having been
-        met, at this confidence.
+    tol: the tolerance at the scale of use; it grows with answers and their noise.
+    untested: neurons without a crease at the scale of use.
+    share: if `ok`, the largest share of inputs of the scale of use that may err by more than `tol` unseen, at this
+        confidence.
     inside: the box of the comparison, if probabilities saturate elsewhere.
     at_use: the comparison at typical inputs outside it.
-    only_inside: the comparison at typical inputs alone failed.
-    undecided: errors are within a noise that is too large to decide.
-    counterexamples: the rows with the largest errors, where it is not `ok`.
-    slope_error: the largest error of a gradient, of the largest gradient, where the target answers them.
+    only_inside: it alone failed.
+    undecided: the noise is too large to decide.
+    counterexamples: the rows with the largest errors, if not `ok`.
+    slope_error: the largest error of a gradient, relative to the largest gradient, if the target answers gradients.
     """
 
     ok: bool
@@ -128,7 +128,7 @@ class Verification:
 
     @property
     def notes(self) -> Notes:
-        """What was compared, how it ended, and what may have been missed, as diagnoses."""
+        """The comparison, its result and what it may have missed, as diagnoses."""
         if self.undecided:
             return Notes((Diagnosis("noise-too-large", {"tol": self.tol}),))
         fewer = self.ok and self.max_error > self.tol
@@ -189,7 +189,7 @@ def verify(
 
     Cost: 4·points + (1 + per_neuron)·neurons rows, 64 on two lines, where neurons are rarely on and at extremes. About
     60 more to measure the noise if neither tol nor noise is given. Behind a link without a domain 120 more, to find
-    where probabilities do not saturate, and 228 if typical inputs lie outside.
+    where probabilities do not saturate, and 420 if typical inputs lie outside.
     """
     counts, accepted = PointCounts(points=points, per_neuron=per_neuron), AcceptedError(tol, noise)
     comparison = partial(examine, counts=counts, accepted=accepted)

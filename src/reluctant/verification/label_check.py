@@ -3,7 +3,7 @@
 Points of the network's decision boundary are asked a step δ to both sides, δ on a ladder from 1e-3 to 1e-11 of a
 typical input. The smallest δ at which every label is right is the boundary error. Points lie between random inputs, on
 both sides of every crease that meets the boundary, and on both sides of every crease between every two classes that
-meet there. Random inputs at two scales look for regions of another label.
+meet there. Random inputs at two scales search for regions of another label.
 """
 
 from __future__ import annotations

@@ -37,6 +37,8 @@ UNLIKE = 100.0  # the tolerance √ε becomes 1.5e-6 of a deviation: with less, 
 FAINT = 1e-9  # of the largest slope: a column that does nothing may have such weights by rounding
 FAINT_BY_NOISE = 1e3  # times the relative noise of answers: and such ones by noise, at the precision the target has
 FAINTEST = 1e-18  # of the largest slope: fainter ones are below rounding wherever others say anything
+FAINT_STEPS: FloatArray = np.repeat(10.0 ** np.arange(-np.log10(FAINTEST)), 2)  # in sizes of the other columns
+AFFINE_STEPS: FloatArray = FAINT_STEPS[::3]  # of an affine map: no unit of it hides a column
 CLEAR = 1e-10  # of the answers: smaller changes may be rounding
 CLEAR_OF_NOISE = 1e2  # times the relative noise of answers: smaller changes may be noise
 OWN_SCALE_COUNTS = PointCounts(points=36, per_neuron=1, on_lines=16)
@@ -47,6 +49,9 @@ BEYOND = 10.0  # times the median distance: such hyperplanes say nothing of a mi
 WEAK_DIRECTION = 0.05  # of the largest singular value: along weaker ones hyperplanes say nothing of a middle
 READABLE_SCALES = (0.3, 1.0, 3.0)
 READABLE_POINTS = 64  # at each
+AFFINE_POINTS = 4  # at each of them, of an affine map: rows far out, where it stays the same, tell more
+FAR_ROWS, FARTHEST_OWN = 12, 1e4  # sizes of a column: years and prices are some hundred from 0
+FAR_DIGITS = 1e4  # times the noise of an answer, at that distance: more of it would hide a crease
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,8 @@ def compare_at_own_scales(
 
     noise: of an answer, relative to its size; behind a link that of the target's arithmetic. tol: the tolerance of
     values behind a link. Cost: nothing where all are alike and hyperplanes near; else, around the origin and around the
-    middle of the hyperplanes, about 220 rows and two for each neuron, or 192 behind a link; and 72 more where columns
-    are so faint that they may do nothing.
+    middle of the hyperplanes, about 220 rows and two for each neuron, or 192 behind a link, 24 of an affine map; and 72
+    more where columns are so faint that they may do nothing, 24 of an affine map.
     """
     sizes, found = column_sizes(network), None
     if not sizes.any():
@@ -119,7 +124,8 @@ def compare_at_own_scales(
     if unlike:
         faint = sizes < max(FAINT, FAINT_BY_NOISE * noise) * sizes.max()
         clear = max(CLEAR, CLEAR_OF_NOISE * noise)
-        silent = faint & (_do_nothing(oracle, sizes, faint, rng, clear) if faint.any() else False)
+        steps = FAINT_STEPS if network.depth > 1 else AFFINE_STEPS
+        silent = faint & (_do_nothing(oracle, sizes, faint, rng, clear, steps) if faint.any() else False)
         unlike = are_unlike(sizes[~silent], weights[~silent])
     for units in _own_units(network, np.where(silent, np.median(sizes[~silent]), sizes), unlike, rng):
         accepted = AcceptedError(tol, Noise(0.0, noise), most_tolerance)
@@ -147,8 +153,7 @@ def _compared_in(
     """Target against network in these units."""
     scaled, reduced = scaled_by(oracle, units), units.reduced_network(network)
     if oracle.facts.saturates and accepted.tol is not None and accepted.noise is not None:
-        scales = np.repeat(READABLE_SCALES, READABLE_POINTS)[:, None]
-        rows = scales * rng.standard_normal((len(scales), oracle.dim))
+        rows = _readable_rows(reduced, rng, accepted.noise.relative)
         roundings = accepted.noise.relative * rounding_sizes(network, units.rows(rows))
         return compare_where_readable(scaled, reduced, rows, accepted.tol, roundings)
     found = examine(scaled, reduced, rng, OWN_SCALE_COUNTS, AcceptedError(most=accepted.most))
@@ -156,6 +161,27 @@ def _compared_in(
     if against is None:
         return found
     return replace(found, counterexamples=HeldOutRows(units.rows(against.rows), against.answers))
+
+
+def _readable_rows(network: ReLUNetwork, rng: np.random.Generator, noise: float) -> FloatArray:
+    """Rows (n, d) whose values can be read, for the most part.
+
+    Where an affine map stays the same all of them can, however far out, and most neurons that it lacks change them.
+    """
+    may_go_far = network.depth == 1 and FAR_DIGITS * noise * FARTHEST_OWN < 1
+    same = _unchanging(network) if may_go_far else np.empty((0, network.dim))
+    scales = np.repeat(READABLE_SCALES, AFFINE_POINTS if len(same) else READABLE_POINTS)[:, None]
+    rows = scales * rng.standard_normal((len(scales), network.dim))
+    if not len(same):
+        return rows
+    far = np.geomspace(1.0, FARTHEST_OWN, FAR_ROWS)[:, None]
+    return np.concatenate([rows, far * (rng.standard_normal((FAR_ROWS, len(same))) @ same)])
+
+
+def _unchanging(affine: ReLUNetwork) -> FloatArray:
+    """Directions (k, d) in which no output changes."""
+    _, values, vt = np.linalg.svd(affine.weights[0])
+    return np.asarray(vt[int(np.sum(values > 0)) :])
 
 
 def _weights_of_columns(network: ReLUNetwork) -> NDArray[np.intp]:
@@ -203,13 +229,15 @@ def _size_around(network: ReLUNetwork, distance: float, rng: np.random.Generator
 
 
 def _do_nothing(
-    oracle: Counting, sizes: FloatArray, faint: NDArray[np.bool_], rng: np.random.Generator, clear: float
-) -> bool:
+    oracle: Counting, sizes: FloatArray, faint: NDArray[np.bool_], rng: np.random.Generator, clear: float,
+    each: FloatArray,
+) -> bool:  # fmt: skip
     """True if no step in the faint columns, up to where rounding hides the others, changes the answers.
 
-    A change by more than a faint slope makes over that step does not count: a unit has woken that is off at use.
+    each: steps, in sizes of the other columns. A change by more than a faint slope makes over that step does not count:
+    a unit has woken that is off at use.
     """
-    ladder = np.repeat(10.0 ** np.arange(-np.log10(FAINTEST)), 2) / sizes.max()
+    ladder = each / sizes.max()
     rows = rng.normal(size=(len(ladder), oracle.dim)) * np.where(faint, 0.0, 1 / np.where(faint, 1.0, sizes))
     steps = ladder[:, None] * rng.normal(size=rows.shape) * faint
     with oracle.stage("verify", expected=2 * len(rows)):

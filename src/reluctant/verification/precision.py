@@ -113,7 +113,7 @@ def rounding_sizes(network: ReLUNetwork, rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class NoiseRatio:
-    """What one group of points leaves, in deviations of the noise: root mean square and largest."""
+    """The residual of one group of points, in deviations of the noise: root mean square and largest."""
 
     name: str
     points: int

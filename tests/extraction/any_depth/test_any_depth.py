@@ -159,8 +159,13 @@ def test_most_networks_are_recovered_and_none_is_wrong(widths: tuple[int, ...]) 
 
 def test_a_third_layer_that_agrees_on_no_sides_sends_the_search_below_once_more() -> None:
     """Few lines leave a neuron of the second layer out; the third one is then at odds."""
-    true = planted((12, 8, 8, 8, 2), 401)
-    method = AnyDepth(first_lines=3, search=LayerLimits(quiet_lines=1, followed=150))
-    result = rl.extract(rl.open_oracle(true), method, rng=401, attempts=1)
-    assert result.network is not None
-    assert result.network.widths == true.widths
+    true = planted((12, 8, 8, 8, 2), 416)
+
+    def widths(**limits: int) -> tuple[int, ...]:
+        method = AnyDepth(first_lines=3, search=LayerLimits(quiet_lines=1, followed=150, **limits))
+        network = rl.extract(rl.open_oracle(true), method, rng=416, attempts=1).network
+        assert network is not None
+        return network.widths
+
+    assert widths() == true.widths
+    assert widths(repairs=0) != true.widths

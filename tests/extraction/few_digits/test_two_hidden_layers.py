@@ -10,15 +10,15 @@ from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
-from reluctant.extraction.deep_few_digits import two_layers as fits
+from reluctant.extraction.deep_few_digits import layers_fit as fits
 from reluctant.extraction.deep_few_digits.first_hyperplanes import WIDTH, FirstLayer
 from reluctant.extraction.deep_few_digits.frame_fit import CarriedNoise, FittedFrame
-from reluctant.extraction.deep_few_digits.missing_neurons import second_from_left
+from reluctant.extraction.deep_few_digits.layers_fit import Layers, Weighed, fit_layers, without_past_term
+from reluctant.extraction.deep_few_digits.missing_neurons import last_from_left
 from reluctant.extraction.deep_few_digits.named_kinks import find_wide_layers
 from reluctant.extraction.deep_few_digits.orthant import Orthant, SecondRow, Segment
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
-from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers, without_past_term
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.few_digits.incomplete_lines import bent_share, read_incomplete_line
@@ -77,23 +77,26 @@ def test_kinks_of_a_noisy_line() -> None:
     assert len(reading.samples) < 150
 
 
-def two_layers(rng: np.random.Generator, *, past: bool = False) -> TwoLayers:
+def two_layers(rng: np.random.Generator, *, past: bool = False) -> Layers:
     shapes = [(4, 6), (4,), (3, 4), (3,), (2, 3), (2,)]
     parts = [rng.standard_normal(shape) for shape in shapes]
-    return TwoLayers(*parts, rng.standard_normal((2, 4)) if past else None)
+    return replace(Layers(*parts), s=rng.standard_normal((2, 4)) if past else None)
 
 
 @pytest.mark.parametrize("most_dense", [fits.MOST_DENSE, 10])
 @pytest.mark.parametrize("past", [False, True])
+@pytest.mark.parametrize("layers", [2, 3])
 def test_the_fit_comes_from_a_percent_to_the_noise(
-    past: bool, most_dense: int, monkeypatch: pytest.MonkeyPatch
+    layers: int, past: bool, most_dense: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fits, "MOST_DENSE", most_dense)
     rng = np.random.default_rng(1)
     true, y, noise = two_layers(rng, past=past), rng.standard_normal((400, 6)), 1e-7
+    if layers == 3:
+        true = replace(true, between=((rng.standard_normal((4, 4)), rng.standard_normal(4)),))
     start = true.moved(1e-2 * rng.standard_normal(true.parameters))
     answers = Weighed(y, true(y) + noise * rng.standard_normal((400, 2)), np.full((400, 2), noise))
-    found = fit_two_layers(start, answers, rng, huber=1e3, steps=30, damping=1e-3)
+    found = fit_layers(start, answers, rng, huber=1e3, steps=30, damping=1e-3)
     assert np.sqrt(np.mean(answers.left_by(found) ** 2)) < 1.2
     np.testing.assert_allclose(found.network()(y), true(y), atol=1e-5)
 
@@ -103,13 +106,13 @@ def test_a_neuron_the_wrong_way_round_is_turned() -> None:
     true, y = two_layers(rng), rng.standard_normal((50, 6))
     sides = np.array([1.0, -1.0, -1.0])
     past = true.a[:, 1:] @ true.v[1:]
-    turned = TwoLayers(
+    turned = Layers(
         true.w, true.b, true.v * sides[:, None], true.c * sides, true.a, true.e + true.a[:, 1:] @ true.c[1:], past
     )
     np.testing.assert_allclose(turned(y), true(y), atol=1e-12)
     found, left = without_past_term(turned)
     assert left < 1e-12
-    np.testing.assert_allclose(TwoLayers(*found.parts[:-1])(y), true(y), atol=1e-12)
+    np.testing.assert_allclose(Layers(*found.parts[:-1])(y), true(y), atol=1e-12)
 
 
 def test_roundings_carried_through_a_network_are_those_of_float32() -> None:
@@ -142,15 +145,15 @@ def test_unexplained_answers_agree_on_the_neuron_that_is_missing() -> None:
     rng, noise = np.random.default_rng(6), 1e-7
     true, y = two_layers(rng), rng.standard_normal((2000, 6))
     answers = Weighed(y, true(y) + noise * rng.standard_normal((2000, 2)), np.full((2000, 2), noise))
-    known = TwoLayers(true.w, true.b, true.v[:2], true.c[:2], true.a[:, :2], true.e)
-    found = second_from_left(known, answers, rng)
+    known = Layers(true.w, true.b, true.v[:2], true.c[:2], true.a[:, :2], true.e)
+    found = last_from_left(known, answers, rng)
     assert found is not None
     row, wanted = (np.append(part.v[-1], part.c[-1]) for part in (found, true))
     np.testing.assert_allclose(row / np.linalg.norm(row), wanted / np.linalg.norm(wanted), atol=1e-2)
-    assert second_from_left(true, answers, rng) is None
+    assert last_from_left(true, answers, rng) is None
 
 
-def in_a_frame(widths: tuple[int, ...], size: int, wide: float = 1.0) -> tuple[Asked, Frame, TwoLayers, ReLUNetwork]:
+def in_a_frame(widths: tuple[int, ...], size: int, wide: float = 1.0) -> tuple[Asked, Frame, Layers, ReLUNetwork]:
     """A float32 target, a frame of its inputs, and the target in there; weights outside the frame are `wide`."""
     rng = np.random.default_rng(7)
     frame = Frame(np.zeros(widths[0]), np.linalg.qr(rng.standard_normal((widths[0], size)))[0].T)
@@ -163,7 +166,7 @@ def in_a_frame(widths: tuple[int, ...], size: int, wide: float = 1.0) -> tuple[A
     asked = Asked(view, rng)
     (w, v, a), (b, c, e) = true.weights, true.biases
     unit = asked.unit * view.units
-    return asked, frame, TwoLayers(w @ frame.basis.T, b, v, c, a / unit[:, None], e / unit), true
+    return asked, frame, Layers(w @ frame.basis.T, b, v, c, a / unit[:, None], e / unit), true
 
 
 def test_noise_where_the_first_layer_is_on_is_measured_there() -> None:
@@ -193,9 +196,9 @@ def test_two_lines_that_do_not_explain_points_beside_them_lead_to_two_layers() -
     assert tried[2].method == "FewDigitsDeep"
 
 
-def planted_parts(widths: tuple[int, ...], seed: int) -> TwoLayers:
+def planted_parts(widths: tuple[int, ...], seed: int) -> Layers:
     (w, v, a), (b, c, e) = (network := planted(widths, seed, bias=0.3)).weights, network.biases
-    return TwoLayers(*(part.copy() for part in (w, b, v, c, a, e)))
+    return Layers(*(part.copy() for part in (w, b, v, c, a, e)))
 
 
 @pytest.mark.parametrize("layer", [0, 1])
@@ -205,19 +208,19 @@ def test_second_moments_show_a_weak_neuron(layer: int) -> None:
     true = planted_parts((12, 8, 6, 3), 10)
     if layer == 0:
         true.v[:, 3] *= 0.01
-        known = TwoLayers(
+        known = Layers(
             np.delete(true.w, 3, axis=0), np.delete(true.b, 3), np.delete(true.v, 3, axis=1), *true.parts[3:]
         )
     else:
         true.a[:, 3] *= 0.01
-        known = TwoLayers(
+        known = Layers(
             true.w, true.b, np.delete(true.v, 3, axis=0), np.delete(true.c, 3), np.delete(true.a, 3, axis=1), true.e
         )
     y = rng.standard_normal((3000, 12))
     answers = Weighed(y, true(y) + noise * rng.standard_normal((3000, 3)), np.full((3000, 3), noise))
 
-    def fitted(network: TwoLayers) -> tuple[TwoLayers, float]:
-        fit = fit_two_layers(network, answers, rng, huber=1e3, steps=40, damping=1e-3, gain=0.01)
+    def fitted(network: Layers) -> tuple[Layers, float]:
+        fit = fit_layers(network, answers, rng, huber=1e3, steps=40, damping=1e-3, gain=0.01)
         return fit, float(np.median(np.abs(answers.left_by(fit))))
 
     known, before = fitted(known)
@@ -233,7 +236,7 @@ def test_second_moments_ask_no_weight_of_neurons_that_are_never_on_beside() -> N
     true, dead = planted_parts((6, 5, 12, 1), 4), [0, 2, 4]
     true.v[:, 1] *= 0.01
     true.c[dead] = -1e9
-    known = TwoLayers(np.delete(true.w, 1, axis=0), np.delete(true.b, 1), np.delete(true.v, 1, axis=1), *true.parts[3:])
+    known = Layers(np.delete(true.w, 1, axis=0), np.delete(true.b, 1), np.delete(true.v, 1, axis=1), *true.parts[3:])
     y = rng.standard_normal((1500, 6))
     answers = Weighed(y, true(y) + noise * rng.standard_normal((1500, 1)), np.full((1500, 1), noise))
     found = neuron_from_moments(known, answers)
@@ -249,8 +252,8 @@ def test_answers_of_very_different_weight_are_fitted_in_a_few_steps() -> None:
     y = rng.standard_normal((3000, 9)) * np.exp(2 * rng.standard_normal((3000, 1)))
     sd = noise * (1 + np.abs(true(y)))
     answers = Weighed(y, true(y) + sd * rng.standard_normal(sd.shape), sd)
-    start = TwoLayers(*(part + 1e-4 * rng.standard_normal(part.shape) for part in true.parts))
-    found = fit_two_layers(start, answers, rng, huber=1e3, steps=5, damping=1e-3)
+    start = Layers(*(part + 1e-4 * rng.standard_normal(part.shape) for part in true.parts))
+    found = fit_layers(start, answers, rng, huber=1e3, steps=5, damping=1e-3)
     assert np.sqrt(np.mean(answers.left_by(found) ** 2)) < 1.1
 
 
@@ -288,7 +291,7 @@ def test_trained_digits_with_two_hidden_layers() -> None:
 
 def test_equations_of_a_span_save_products(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, d, k, h = np.random.default_rng(0), 40, 4, 6
-    true = TwoLayers(
+    true = Layers(
         rng.standard_normal((h, d)) / np.sqrt(d), rng.standard_normal(h), rng.standard_normal((4, h)),
         rng.standard_normal(4), rng.standard_normal((1, 4)), np.zeros(1),
     )  # fmt: skip
@@ -307,7 +310,7 @@ def test_equations_of_a_span_save_products(monkeypatch: pytest.MonkeyPatch) -> N
     counts = []
     for known in (span, None):
         products[0] = 0
-        found = fit_two_layers(start, answers, np.random.default_rng(1), huber=1e6, steps=4, damping=1e-7, span=known)
+        found = fit_layers(start, answers, np.random.default_rng(1), huber=1e6, steps=4, damping=1e-7, span=known)
         counts.append(products[0])
         assert known is None or np.sqrt(np.mean(answers.left_by(found) ** 2)) < 1.1
     assert counts[0] < 0.7 * counts[1], counts

@@ -54,7 +54,16 @@ def test_lines_of_a_star_share_the_bends_of_one_hidden_layer(widths: tuple[int, 
     oracle = rl.open_oracle(answer, dim=widths[0], link="softmax", domain=(-4.0, 4.0))
     rng = np.random.default_rng(0)
     star = read_star(look_inside(oracle, rng), 6, rng)
-    assert (star.neurons_a_kink < MOST_NEURONS) is shared
+    assert star.shows_deeper is not shared
+
+
+def test_lines_that_miss_most_creases_of_one_hidden_layer_show_no_second() -> None:
+    answer, _ = in_float32_probabilities(planted((20, 24, 3), 1, bias=1.0))
+    oracle = rl.open_oracle(answer, dim=20, link="softmax", domain=(-0.5, 0.5))
+    rng = np.random.default_rng(0)
+    star = read_star(look_inside(oracle, rng), 6, rng)
+    assert star.neurons_a_kink > MOST_NEURONS
+    assert not star.shows_deeper
 
 
 def test_kinks_of_lines_tell_a_row_that_the_orthant_lacks() -> None:

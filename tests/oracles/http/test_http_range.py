@@ -125,7 +125,7 @@ def test_failures_at_small_inputs_name_no_range() -> None:
 def test_more_rows_than_were_answered_at_once_are_told_beside_the_range(pauses: list[float]) -> None:
     with serve(Fault.DROP) as server, asked(server) as oracle:
         oracle.query(NEAR[:2])
-        with pytest.raises(TargetUnavailable, match=r"only so many rows at once, say so: .*batch=2"):
+        with pytest.raises(TargetUnavailable, match=r"limits the rows of a request, say so: .*batch=2"):
             oracle.query(FAR)
 
 

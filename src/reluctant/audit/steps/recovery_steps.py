@@ -99,7 +99,7 @@ def _check(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
 
 
 def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> dict[str, Any]:
-    """Answers are read through their softmax, sigmoid or tanh also where nobody said so."""
+    """The audit finds a softmax, sigmoid or tanh by itself, and reads answers through it."""
     output = known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
     if known.linked or output is not None:
@@ -132,7 +132,7 @@ def _are_noisy_probabilities(oracle: Counting, known: Findings, served: Interfac
 
 
 def _with_rare_labels(oracle: Counting, known: Findings, found: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """What was found of an interface; with other labels among honest inputs it does not count as constant.
+    """The findings on an interface; with other labels among honest inputs it does not count as constant.
 
     Cost: none where it is not; else a row for each honest input, given or drawn, and a few.
     """

@@ -121,7 +121,7 @@ class AuditOptions:
         return report_files(self.out, self.format)
 
     def check(self) -> None:
-        """What cannot be written or understood is found before anything is asked."""
+        """Options that cannot be written or understood fail before the first query."""
         check_report_files(self.files)
         check_network_path(self.copy, "--copy")
         unknown = [name for name in self.gates if name not in LEAKS]

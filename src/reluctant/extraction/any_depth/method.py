@@ -49,14 +49,14 @@ class AnyDepth(Method):
     """Exact extraction of a network of any depth and any widths, by following creases.
 
     Arguments:
-        first_lines: random lines that are scanned before the first layer is looked for.
-        many_inputs: from so many inputs on the directions that matter are looked for first.
-        search: how long the search for layers goes on.
-        completion: when the layers are complete.
-        fit_rounds: how often all parameters are fitted, each time to the rows besides that the last fit missed.
-        first: hyperplanes of the first layer, where they are known: the search begins above them.
-        through: inputs (n, d) that the network has to explain besides, such as spoke against an earlier one.
-        lines_end: how far lines go, in typical inputs; None for as far as there are creases.
+        first_lines: random lines to scan before the search for the first layer.
+        many_inputs: with so many inputs or more the method first recovers the input subspace that matters.
+        search: limits of the search for each layer.
+        completion: limits of the search for missing neurons, after which the layers count as complete.
+        fit_rounds: fits of all parameters. Each one adds the rows that the last fit missed.
+        first: known hyperplanes of the first layer. The search then begins above them.
+        through: inputs (n, d) that the network must also explain, such as those that contradicted an earlier one.
+        lines_end: length of the lines, in typical inputs; None for as far as there are creases.
     """
 
     needs_space: ClassVar[bool] = True

@@ -30,14 +30,14 @@ class AnyPosition(Method):
     """Exact extraction of one hidden layer whose neurons may be parallel, close together or in ridges.
 
     Arguments:
-        points: random points that the network has to explain.
-        patience: lines in a row that make nothing better, after which it ends.
-        aim: relative square error at which no further line is read.
-        complete: relative square error of a network that may lack no neuron.
-        rows_a_neuron: rows for each neuron found, in units of d + 5, that it may take besides its points.
-        fewest_neurons: that are counted where fewer were found.
-        through: inputs (n, d) that the network has to explain besides, such as spoke against an earlier one: a narrow
-            ridge shows there and hardly at random points.
+        points: random points that the network must explain.
+        patience: the search ends after so many lines in a row without progress.
+        aim: relative square error at which the search ends.
+        complete: relative square error below which no neuron is missing.
+        rows_a_neuron: most rows for each neuron found, besides the points, in units of d + 5.
+        fewest_neurons: this limit counts at least so many neurons.
+        through: inputs (n, d) that the network must also explain, such as those that contradicted an earlier one. A
+            narrow ridge shows there and hardly at random points.
     """
 
     needs_space: ClassVar[bool] = True

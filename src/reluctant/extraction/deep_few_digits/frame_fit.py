@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
+from reluctant.extraction.deep_few_digits.layers_fit import (
+    Layers,
+    Weighed,
+    fit_layers,
+    without_past_term,
+)
 from reluctant.extraction.deep_few_digits.missing_neurons import (
     EXPLAINED,
     FEW_LEFT,
     UNEXPLAINED,
     find_missing,
+    last_from_left,
     outstanding_size,
-    second_from_left,
     with_missing,
 )
 from reluctant.extraction.deep_few_digits.orthant import SecondRow
 from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
-from reluctant.extraction.deep_few_digits.two_layers import (
-    TwoLayers,
-    Weighed,
-    fit_two_layers,
-    without_past_term,
-)
 from reluctant.extraction.few_digits.answer_store import Asked, scatter
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
@@ -53,7 +53,7 @@ class CarriedNoise:
         """So many times the carried amount, where answers have shown more of it than short lines."""
         return self if self.factor is None else CarriedNoise(self.factor * max(more, 1.0))
 
-    def at(self, asked: Asked, network: TwoLayers, y: FloatArray, rows: FloatArray) -> FloatArray:
+    def at(self, asked: Asked, network: Layers, y: FloatArray, rows: FloatArray) -> FloatArray:
         """Deviations (n, m) of answers at coordinates y, which are these rows."""
         quietest = 0.05  # of the median
         if self.factor is None:
@@ -62,7 +62,7 @@ class CarriedNoise:
         return np.maximum(sizes, quietest * np.median(sizes, axis=0))
 
 
-def measured_noise(asked: Asked, frame: Frame, network: TwoLayers, calibration: float) -> CarriedNoise:
+def measured_noise(asked: Asked, frame: Frame, network: Layers, calibration: float) -> CarriedNoise:
     """From short lines in the frame. Cost: 256 rows where noise grows with the answers, else none."""
     lines = 32
     if not asked.grows:
@@ -81,16 +81,17 @@ def random_coordinates(asked: Asked, frame: Frame, n: int, spread: float = SPREA
     return asked.view.pulled_in(frame, asked.rng.standard_normal((n, k)) * asked.view.size / np.sqrt(k) * sizes)
 
 
-def across_creases(asked: Asked, frame: Frame, network: TwoLayers, y: FloatArray, layer: int) -> FloatArray:
+def across_creases(asked: Asked, frame: Frame, network: Layers, y: FloatArray, layer: int) -> FloatArray:
     """Coordinates (n, k) moved to the crease of a random neuron of a layer, and a little beside it; some are lost."""
     newton_steps, farthest = 8, 5.0
     rng, n = asked.rng, len(y)
-    neurons = rng.integers(len(network.b) if layer == 0 else len(network.c), size=n)
+    neurons = rng.integers(len(network.hidden[layer][1]), size=n)
     sizes, on = np.linalg.norm(y, axis=1), y
     for _ in range(newton_steps):
         values = network.states(on)
-        z = values[layer][np.arange(n), neurons]
-        normals = network.w[neurons] if layer == 0 else (network.v[neurons] * (values[0] > 0)) @ network.w
+        z, normals = values[layer][np.arange(n), neurons], network.hidden[layer][0][neurons]
+        for below in reversed(range(layer)):
+            normals = (normals * (values[below] > 0)) @ network.hidden[below][0]
         on = on - (z / np.maximum((normals**2).sum(axis=1), 1e-12))[:, None] * normals
     near = np.linalg.norm(on, axis=1) < farthest * sizes
     beside = 10.0 ** rng.uniform(-5, -1, (n, 1)) * sizes[:, None] / np.sqrt(y.shape[1])
@@ -103,7 +104,7 @@ class FittedFrame:
     """The network in a frame, and the noise that it carries."""
 
     frame: Frame
-    network: TwoLayers
+    network: Layers
     noise: CarriedNoise
 
     def answers(self, asked: Asked) -> Weighed:
@@ -147,20 +148,20 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
             most = max(most, int(MOST_PRODUCTS / parameters))
         some = answers.chosen(_some(np.abs(answers.left_by(fitted.network)).max(axis=1), random, most, rng))
         enough = 0.0 if placing else 3.0
-        network = fit_two_layers(
+        network = fit_layers(
             fitted.network, some, rng, huber=WILD, steps=20, damping=1e-3, enough=enough, gain=WILD_GAIN
         )
         for _ in range(CLOSER_LIMITS):  # the few that a rare neuron leaves may outweigh all others
             usual = float(np.median(np.abs(some.left_by(network)).max(axis=1)))
             if not NEARLY_RIGHT < usual < WILD / CLOSER:
                 break
-            network = fit_two_layers(network, some, rng, huber=CLOSER * usual, steps=10, damping=1e-4)
+            network = fit_layers(network, some, rng, huber=CLOSER * usual, steps=10, damping=1e-4)
         if np.median(np.abs(some.left_by(network))) < NEARLY_RIGHT:
-            network = fit_two_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
+            network = fit_layers(network, some, rng, huber=ROBUST, steps=14, damping=1e-5)
         if network.s is not None:
             turned, left = without_past_term(network)
             if left < past_gone:
-                network = fit_two_layers(replace(turned, s=None), some, rng, huber=ROBUST, steps=8, damping=1e-6)
+                network = fit_layers(replace(turned, s=None), some, rng, huber=ROBUST, steps=8, damping=1e-6)
         fitted = replace(fitted, network=network)
         chi = _chi(asked, fitted)
         if chi < FIT_CHI:
@@ -183,7 +184,7 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
         placing = 0
         answers = _with_more_left(asked, fitted, answers, largest)
         largest = np.abs(answers.left_by(fitted.network)).max(axis=1)
-        more = second_from_left(fitted.network, answers, rng)
+        more = last_from_left(fitted.network, answers, rng)
         if more is None and np.median(largest) > EXPLAINED:
             more = neuron_from_moments(fitted.network, answers.chosen(typical))
         if more is not None:
@@ -217,11 +218,11 @@ def _with_more_left(asked: Asked, fitted: FittedFrame, answers: Weighed, left: F
 def settled_fit(asked: Asked, fitted: FittedFrame) -> FittedFrame:
     """Fitted to all answers in the frame: whatever is wrong there would be in all directions."""
     answers = fitted.answers(asked)
-    network = fit_two_layers(fitted.network, answers, asked.rng, huber=ROBUST, steps=10, damping=1e-7, gain=1e-4)
+    network = fit_layers(fitted.network, answers, asked.rng, huber=ROBUST, steps=10, damping=1e-7, gain=1e-4)
     return replace(fitted, network=network)
 
 
-def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> TwoLayers:
+def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> Layers:
     """Both layers as they were found, with outputs and the term past the second layer by least squares."""
     y, f, asked_rows = asked.in_frame(layer.frame)
     sd = asked.sd(asked_rows)[:, None]
@@ -232,17 +233,17 @@ def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> Two
     scale[scale == 0] = 1.0
     found = np.linalg.lstsq(features / scale, f / sd, rcond=1e-10)[0] / scale[:, None]
     a, s, e = found[: len(c)].T, found[len(c) : -1].T, found[-1]
-    return TwoLayers(layer.w, layer.b, v, c, a, e, s)
+    return Layers(layer.w, layer.b, v, c, a, e, s)
 
 
 def _without_idle(asked: Asked, fitted: FittedFrame, measured: int) -> FittedFrame:
-    """Without second-layer neurons that the others can do without; the first so many were measured, and stay."""
+    """Without neurons of the last layer that the others can do without; the first so many were measured, and stay."""
     replaced, worse = 30.0, 1.1  # deviations that are left without one before the others are fitted, and chi after it
     kept = fitted
     for k in range(len(fitted.network.c) - 1, measured - 1, -1):
         network, answers = kept.network, kept.answers(asked)
         some = answers.chosen(asked.rng.permutation(len(answers))[: 2 * network.parameters + 1000])
-        values = np.maximum(network.states(some.y)[1], 0) / some.sd[:, :1]
+        values = np.maximum(network.states(some.y)[-1], 0) / some.sd[:, :1]
         others = np.column_stack([np.delete(values, k, axis=1), 1 / some.sd[:, 0]])
         instead = np.linalg.lstsq(others, values[:, k], rcond=1e-9)[0]
         left = np.abs(network.a[:, k]).max() * np.sqrt(np.mean((others @ instead - values[:, k]) ** 2))
@@ -251,7 +252,7 @@ def _without_idle(asked: Asked, fitted: FittedFrame, measured: int) -> FittedFra
         a = np.delete(network.a, k, axis=1) + np.outer(network.a[:, k], instead[:-1])
         e = network.e + network.a[:, k] * instead[-1]
         fewer = replace(network, v=np.delete(network.v, k, axis=0), c=np.delete(network.c, k), a=a, e=e)
-        fewer = fit_two_layers(fewer, some, asked.rng, huber=ROBUST, steps=10, damping=1e-4)
+        fewer = fit_layers(fewer, some, asked.rng, huber=ROBUST, steps=10, damping=1e-4)
         without = replace(kept, network=fewer)
         if _chi(asked, without) < worse * max(_chi(asked, kept), 1.0):
             kept = without
@@ -290,7 +291,7 @@ def _surprises(asked: Asked, fitted: FittedFrame) -> int:
     count = int(np.clip(fitted.network.parameters / asked.answers_a_row, 400, 1000))
     with asked.view.oracle.stage("frame"):
         asked.ask(frame.points(random_coordinates(asked, frame, count // 2, 0.7)))
-        for layer in (0, 1):
+        for layer in range(len(fitted.network.hidden)):
             y = random_coordinates(asked, frame, count // 4)
             asked.ask(frame.points(across_creases(asked, frame, fitted.network, y, layer)))
     answers = fitted.answers(asked)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant.extraction.deep_few_digits.frame_fit import SURPRISE, CarriedNoise, FittedFrame, across_creases
-from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed, fit_two_layers
+from reluctant.extraction.deep_few_digits.layers_fit import Layers, Weighed, fit_layers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import whole_space
@@ -42,10 +42,8 @@ def fit_everywhere(asked: Asked, fitted: FittedFrame, share: float, span: FloatA
             rows, f = rows[kept], f[kept]
         answers = Weighed(rows, f, fitted.noise.at(asked, fitted.network, rows, rows))
         enough = 0.0 if turn else 3.0  # answers that were a surprise place their crease, if they may pull
-        network = fit_two_layers(
-            fitted.network, answers, rng, huber=1e3, steps=15, damping=1e-5, enough=enough, span=span
-        )
-        network = fit_two_layers(network, answers, rng, huber=30.0, steps=10, damping=1e-7, span=span)
+        network = fit_layers(fitted.network, answers, rng, huber=1e3, steps=15, damping=1e-5, enough=enough, span=span)
+        network = fit_layers(network, answers, rng, huber=30.0, steps=10, damping=1e-7, span=span)
         fitted = replace(fitted, network=network)
         chi = float(np.sqrt(np.mean(answers.left_by(network) ** 2)))
         groups = _fresh_groups(asked, fitted)
@@ -63,7 +61,7 @@ def _fresh_groups(asked: Asked, fitted: FittedFrame) -> list[FloatArray]:
     count = int(np.clip(CHECK_SHARE * network.parameters / asked.answers_a_row, FEWEST_CHECKED, MOST_CHECKED))
     view, half = asked.view, count // 2
     places = [view.scaled(view.sample(rng, half), np.full(half, scale)) for scale in (0.5, 1.0, 2.0, 30.0)]
-    for layer in (0, 1):
+    for layer in range(len(network.hidden)):
         scales = rng.choice([1.0, 1.0, 3.0, 30.0], count)
         rows = view.scaled(view.sample(rng, count), scales)
         places.append(across_creases(asked, fitted.frame, network, rows, layer))
@@ -79,7 +77,7 @@ def _fresh_groups(asked: Asked, fitted: FittedFrame) -> list[FloatArray]:
 CLOSER_SCALE = 10.0  # from one scale to the next, on the way to the scale of use
 
 
-def fit_nearby(asked: Asked, network: TwoLayers, scale: float, share: float) -> FittedFrame:
+def fit_nearby(asked: Asked, network: Layers, scale: float, share: float) -> FittedFrame:
     """All parameters at smaller and smaller scales down to that of use. Cost: 0.3 rows a parameter at each scale.
 
     Seen from afar biases are small; one step all the way would start with too many neurons in the wrong state.
@@ -91,6 +89,6 @@ def fit_nearby(asked: Asked, network: TwoLayers, scale: float, share: float) -> 
             asked.ask(scale * asked.view.sample(rng, n))
         rows, f = asked.everything()
         answers = Weighed(rows, f, CarriedNoise().at(asked, network, rows, rows))
-        network = fit_two_layers(network, answers, rng, huber=1e3, steps=12, damping=1e-8, enough=2.0)
+        network = fit_layers(network, answers, rng, huber=1e3, steps=12, damping=1e-8, enough=2.0)
         scale /= CLOSER_SCALE
     return fit_everywhere(asked, FittedFrame(whole_space(asked.view.dim), network, CarriedNoise()), share)

@@ -6,7 +6,7 @@ Gauss–Newton on all parameters comes from 3 % to the noise of the answers; wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,10 +15,10 @@ from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, f
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame, settled_fit
 from reluctant.extraction.deep_few_digits.kink_rows import rows_of_kinks
 from reluctant.extraction.deep_few_digits.last_fit import fit_everywhere, fit_nearby
+from reluctant.extraction.deep_few_digits.layers_fit import Layers
 from reluctant.extraction.deep_few_digits.named_kinks import find_wide_layers
 from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
-from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.method import choose_distance
 from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, SmallFrame
@@ -122,16 +122,15 @@ class FewDigitsDeep(Method):
 def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:
     """The network as one of the target's inputs and outputs."""
     view, frame, network = asked.view, fitted.frame, fitted.network.network()
-    (w, v, a), (b, c, e) = network.weights, network.biases
-    w = w @ frame.basis
-    return view.lifted(ReLUNetwork([w, v, asked.unit[:, None] * a], [b - w @ frame.origin, c, asked.unit * e]))
+    (w, *weights, a), (b, *biases, e) = network.weights, network.biases
+    w, a = w @ frame.basis, asked.unit[:, None] * a
+    return view.lifted(ReLUNetwork([w, *weights, a], [b - w @ frame.origin, *biases, asked.unit * e]))
 
 
-def _in_units(asked: Asked, network: ReLUNetwork) -> TwoLayers:
+def _in_units(asked: Asked, network: ReLUNetwork) -> Layers:
     """A network of the target with outputs in units of their noise, seen from near."""
-    (w, v, a), (b, c, e) = network.weights, network.biases
-    units = asked.unit * asked.view.units
-    return TwoLayers(w, b, v, c, a / units[:, None], e / units)
+    units, found = asked.unit * asked.view.units, Layers.of_network(network)
+    return replace(found, a=found.a / units[:, None], e=found.e / units)
 
 
 def _of_first_layer(asked: Asked, layer: FirstLayer) -> ReLUNetwork:

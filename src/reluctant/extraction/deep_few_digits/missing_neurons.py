@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed
+from reluctant.extraction.deep_few_digits.layers_fit import Layers, Weighed
 from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, steps_both_ways
 from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
 from reluctant.geometry import Frame
@@ -26,7 +26,7 @@ LINES = 10
 class _Residual(Asked):
     """What a network leaves of the answers; everything asked is kept with the others."""
 
-    def __init__(self, asked: Asked, frame: Frame, network: TwoLayers) -> None:
+    def __init__(self, asked: Asked, frame: Frame, network: Layers) -> None:
         self.__dict__.update(asked.__dict__)
         self.frame, self.network = frame, network
 
@@ -55,12 +55,12 @@ class MissingKink:
     error: float
 
     @property
-    def is_second(self) -> bool:
-        """True if it is a neuron of the second layer."""
+    def is_last(self) -> bool:
+        """True if it is a neuron of the last hidden layer."""
         return self.outside < max(0.02, 8 * self.error) and self.active.sum() < len(self.y)
 
 
-def find_missing(asked: Asked, frame: Frame, network: TwoLayers, answers: Weighed) -> list[MissingKink]:
+def find_missing(asked: Asked, frame: Frame, network: Layers, answers: Weighed) -> list[MissingKink]:
     """Kinks on lines of residuals. Cost: about 40 rows a line, 2k a kink."""
     left, rng = np.abs(answers.left_by(network)).max(axis=1), asked.rng
     bad, good = np.flatnonzero(left > UNEXPLAINED), np.flatnonzero(left < EXPLAINED)
@@ -136,11 +136,12 @@ def _with_normals(residual: _Residual, kinks: list[_Departure]) -> list[MissingK
             continue
         if normal @ kink.way < 0:
             normal, a = -normal, -a
-        active = kink.beyond @ network.w.T + network.b > 0
-        some = np.linalg.lstsq(network.w[active].T, normal, rcond=1e-9)[0]
+        active = network.states(kink.beyond[None])[-2][0] > 0
+        rows = network.slopes(kink.beyond, len(network.hidden) - 2)[active]
+        some = np.linalg.lstsq(rows.T, normal, rcond=1e-9)[0]
         weights = np.full(len(active), np.nan)
         weights[active] = size * some
-        outside = float(np.linalg.norm(network.w[active].T @ some - normal))
+        outside = float(np.linalg.norm(rows.T @ some - normal))
         found.append(MissingKink(kink.y, kink.beyond, size * normal, a / size, active, weights, outside, error))
     return found
 
@@ -153,10 +154,10 @@ def outstanding_size(left: FloatArray) -> float:
 CONSENSUS_TRIES = 30
 
 
-def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Generator) -> TwoLayers | None:
-    """The network with a neuron of the second layer that most unexplained answers agree on, or None. Cost: no rows.
+def last_from_left(network: Layers, answers: Weighed, rng: np.random.Generator) -> Layers | None:
+    """The network with a neuron of the last layer that most unexplained answers agree on, or None. Cost: no rows.
 
-    Where the missing neuron is on, the residual is a (v · z + c), linear in the values z of the first layer, whatever
+    Where the missing neuron is on, the residual is a (v · z + c), linear in the values z of the layer below, whatever
     state this is in. Answers near one of them begin; those that agree join.
     """
     digits, fewest_share, much_beyond, rank_one_left = 1e-2, 0.2, 4, 0.05  # a start for the fit needs two digits
@@ -166,7 +167,7 @@ def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Genera
     good = sizes < EXPLAINED
     outstanding = outstanding_size(sizes)
     bad = np.flatnonzero(sizes > outstanding)
-    hidden = np.maximum(network.states(answers.y)[0], 0)
+    hidden = np.maximum(network.states(answers.y)[-2], 0)
     known = np.flatnonzero((hidden[bad] > 0).sum(axis=0) >= 2)
     columns = np.column_stack([hidden[bad][:, known], np.ones(len(bad))])
     unknown = columns.shape[1]
@@ -188,7 +189,7 @@ def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Genera
             inside = now
         if len(now) > most:
             best, joined, most = row, now, len(now)
-    if best is None:
+    if best is None or not good.any():
         return None
     direction, a, outside = rank_one(best.T * 1.0)
     if outside > rank_one_left * np.linalg.norm(a):
@@ -196,7 +197,7 @@ def second_from_left(network: TwoLayers, answers: Weighed, rng: np.random.Genera
     if np.median(columns @ direction) < 0:
         direction, a = -direction, -a
     shown = np.append((columns[joined, :-1] > 0).sum(axis=0) >= 2, True)
-    v, open_ = np.zeros(len(network.b)), np.ones(len(network.b), dtype=bool)
+    v, open_ = np.zeros(hidden.shape[1]), np.ones(hidden.shape[1], dtype=bool)
     v[known[shown[:-1]]], open_[known[shown[:-1]]] = direction[:-1][shown[:-1]], False
     found = _with_row(network, v, float(direction[-1]), a, open_, hidden[good])
     now_left = np.abs(answers.left_by(found)).max(axis=1)
@@ -210,7 +211,7 @@ def _weighted_solution(columns: FloatArray, f: FloatArray, sd: FloatArray) -> Fl
     return np.asarray(np.linalg.lstsq(columns * weight, f * weight, rcond=1e-12)[0])
 
 
-def with_missing(network: TwoLayers, kinks: list[MissingKink], explained: FloatArray) -> TwoLayers:
+def with_missing(network: Layers, kinks: list[MissingKink], explained: FloatArray) -> Layers:
     """The network with a neuron for each group of kinks; explained: coordinates where it needs none."""
     groups: list[list[MissingKink]] = []
     for kink in sorted(kinks, key=lambda kink: kink.error):
@@ -219,13 +220,13 @@ def with_missing(network: TwoLayers, kinks: list[MissingKink], explained: FloatA
             groups.append([kink])
         else:
             group.append(kink)
-    first = [group for group in groups if not group[0].is_second]
-    second = [group for group in groups if group[0].is_second]
+    first = [group for group in groups if not group[0].is_last]
+    second = [group for group in groups if group[0].is_last]
     if first:  # a missing row of the first layer makes chance rows of the second look right
         second = [group for group in second if len(group) >= 2]
     added = network
     for group in second:
-        added = _with_second(added, network, group, explained)
+        added = _with_last(added, network, group, explained)
     for group in first:
         added = _with_first(added, group[0])
     return added
@@ -234,9 +235,9 @@ def with_missing(network: TwoLayers, kinks: list[MissingKink], explained: FloatA
 def _belongs(kink: MissingKink, group: list[MissingKink]) -> bool:
     """True if the kink can be of the group's neuron: outputs, and weights that both have, agree."""
     outputs, weights, angle = 0.1, 0.15, 0.99
-    if group[0].is_second != kink.is_second or np.linalg.norm(group[0].a - kink.a) > outputs:
+    if group[0].is_last != kink.is_last or np.linalg.norm(group[0].a - kink.a) > outputs:
         return False
-    if not kink.is_second:
+    if not kink.is_last:
         sizes = np.linalg.norm(group[0].normal) * np.linalg.norm(kink.normal)
         return bool(abs(group[0].normal @ kink.normal) > angle * sizes)
     known = _group_weights(group)
@@ -252,25 +253,23 @@ def _group_weights(group: list[MissingKink]) -> FloatArray:
     return weights
 
 
-def _with_second(added: TwoLayers, network: TwoLayers, group: list[MissingKink], explained: FloatArray) -> TwoLayers:
-    """One more neuron of the second layer."""
+def _with_last(added: Layers, network: Layers, group: list[MissingKink], explained: FloatArray) -> Layers:
+    """One more neuron of the last hidden layer."""
     v = _group_weights(group)
     open_ = np.isnan(v)
     v = np.where(open_, 0.0, v)
-    c = -float(v @ np.maximum(network.w @ group[0].y + network.b, 0))
-    hidden = np.maximum(explained @ network.w.T + network.b, 0)
+    c = -float(v @ np.maximum(network.states(group[0].y[None])[-2][0], 0))
+    hidden = np.maximum(network.states(explained)[-2], 0)
     one_more = _with_row(added, v, c, group[0].a, open_, hidden)
     values = hidden @ one_more.v[-1, : hidden.shape[1]] + c
     lower = max(float(np.quantile(values, 0.99)), 0.0) if len(values) else 0.0
     return replace(one_more, c=np.append(added.c, c - lower))
 
 
-def _with_row(
-    added: TwoLayers, v: FloatArray, c: float, a: FloatArray, open_: BoolArray, hidden: FloatArray
-) -> TwoLayers:
-    """One more neuron of the second layer. Weights that are open keep it off where nothing is missing.
+def _with_row(added: Layers, v: FloatArray, c: float, a: FloatArray, open_: BoolArray, hidden: FloatArray) -> Layers:
+    """One more neuron of the last hidden layer. Weights that are open keep it off where nothing is missing.
 
-    hidden: values (n, h) of the first layer at explained answers.
+    hidden: values (n, h) of the layer below at explained answers.
     """
     often = 0.02  # of explained answers: a neuron that is on for more of them cannot be right
     values, room = hidden @ v + c, hidden[:, open_].sum(axis=1)
@@ -282,15 +281,12 @@ def _with_row(
     return replace(added, v=np.concatenate([added.v, v[None]]), c=np.append(added.c, c), a=a)
 
 
-def _with_first(added: TwoLayers, kink: MissingKink) -> TwoLayers:
-    """One more neuron of the first layer, into second-layer neurons that are on beyond the kink."""
+def _with_first(added: Layers, kink: MissingKink) -> Layers:
+    """One more neuron of the first layer, into those of the second that are on beyond the kink."""
     size = np.linalg.norm(kink.normal)
     w = kink.normal / size
-    on = added.states(kink.beyond[None])[1][0] > 0
-    column = np.zeros(len(added.c))
-    column[on] = np.linalg.lstsq(added.a[:, on], kink.a * size, rcond=1e-6)[0]
-    s = None if added.s is None else np.column_stack([added.s, np.zeros(added.outputs)])
-    return TwoLayers(
-        np.concatenate([added.w, w[None]]), np.append(added.b, -w @ kink.y), np.column_stack([added.v, column]),
-        added.c, added.a, added.e, s,
-    )  # fmt: skip
+    states = added.states(kink.beyond[None])
+    on = states[1][0] > 0
+    column = np.zeros(len(on))
+    column[on] = np.linalg.lstsq(added.sensitivities(states, 1)[0][:, on], kink.a * size, rcond=1e-6)[0]
+    return added.with_first(w, -float(w @ kink.y), column)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, random_coordinates
-from reluctant.extraction.deep_few_digits.two_layers import TwoLayers
+from reluctant.extraction.deep_few_digits.layers_fit import Layers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import IntArray
@@ -75,8 +75,8 @@ def _base_steps(asked: Asked, fitted: FittedFrame) -> _Steps:
     network, rng = fitted.network, asked.rng
     h, k, wanted = len(network.b), len(fitted.frame.basis), int(np.ceil(STEP_SHARE * len(network.b))) + STEP_SPARE
     y = asked.view.roomy * random_coordinates(asked, fitted.frame, drawn)
-    z, z2 = network.states(y)
-    slopes, room = network.sensitivities(z, z2), _room(network, z, z2)
+    states = network.states(y)
+    slopes, room = network.sensitivities(states), _room(network, states)
     rows = fitted.frame.points(y)
     steps = 0.35 * room * np.sqrt(k)
     sd = fitted.noise.at(asked, network, y, rows)
@@ -95,14 +95,17 @@ def _base_steps(asked: Asked, fitted: FittedFrame) -> _Steps:
     return _Steps(y[kept], steps[kept] * rng.choice([-1.0, 1.0], len(kept)), sd[kept])
 
 
-def _room(network: TwoLayers, z: FloatArray, z2: FloatArray) -> FloatArray:
+def _room(network: Layers, states: list[FloatArray]) -> FloatArray:
     """Distance (n,) to the nearest crease."""
-    room = (np.abs(z) / np.linalg.norm(network.w, axis=1)).min(axis=1)
+    room = (np.abs(states[0]) / np.linalg.norm(network.w, axis=1)).min(axis=1)
     gram = network.w @ network.w.T
-    for row, values in zip(network.v, z2.T, strict=True):
-        on = (z > 0) * row
-        lengths = np.sqrt(np.maximum(np.einsum("nh,nh->n", on @ gram, on), 1e-24))
-        room = np.minimum(room, np.abs(values) / lengths)
+    for layer, (rows, _) in enumerate(network.hidden[1:], 1):
+        for row, values in zip(rows, states[layer].T, strict=True):
+            on = (states[layer - 1] > 0) * row
+            for below in reversed(range(layer - 1)):
+                on = (on @ network.hidden[below + 1][0]) * (states[below] > 0)
+            lengths = np.sqrt(np.maximum(np.einsum("nh,nh->n", on @ gram, on), 1e-24))
+            room = np.minimum(room, np.abs(values) / lengths)
     return np.asarray(room)
 
 
@@ -119,7 +122,7 @@ def _measured(
 class _Columns:
     """Weights of the first layer in several directions at once, from answers (D, n, m) at the ends of steps."""
 
-    def __init__(self, network: TwoLayers, steps: _Steps, f: FloatArray) -> None:
+    def __init__(self, network: Layers, steps: _Steps, f: FloatArray) -> None:
         self.network, self.f, self.weight = network, f, 1 / steps.sd
         self.z, self.far = network.states(steps.y)[0], steps.far[:, None]
 
@@ -151,15 +154,10 @@ class _Columns:
     def _linearised(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What weights (D, h) leave (D, n, m), and slopes (D, n, m, h) by them, both over the noise."""
         network = self.network
-        z = self.z + self.far * w[:, None]
-        hidden = np.maximum(z, 0)
-        z2 = hidden @ network.v.T + network.c
-        reached = np.maximum(z2, 0) @ network.a.T + network.e
-        if network.s is not None:
-            reached += hidden @ network.s.T
-        shape = (*z.shape[:2], network.outputs, z.shape[2])
-        slopes = network.sensitivities(z.reshape(-1, z.shape[2]), z2.reshape(-1, z2.shape[2])).reshape(shape)
-        return (self.f - reached) * self.weight, slopes * (self.far * self.weight)[:, :, None]
+        states = network.states_above(self.z + self.far * w[:, None])
+        shape = (*states[0].shape[:2], network.outputs, states[0].shape[2])
+        slopes = network.sensitivities([each.reshape(-1, each.shape[2]) for each in states]).reshape(shape)
+        return (self.f - network.answers(states)) * self.weight, slopes * (self.far * self.weight)[:, :, None]
 
     def _solved(self, slopes: FloatArray, left: FloatArray, share: FloatArray) -> FloatArray:
         """Least-squares steps (D, h), each equation with its share."""

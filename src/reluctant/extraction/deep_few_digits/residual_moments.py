@@ -2,7 +2,7 @@
 
 A neuron a max(w · y + b, 0) that is missing leaves a second moment a φ wwᵀ at inputs of all directions, whatever the
 fit has made of its mean and slope; so w is a leading eigenvector. Weak neurons, as weight decay leaves them, show so
-where no line tells their normal. Second-layer neurons show the same in the values of the first.
+where no line tells their normal. Neurons of the last hidden layer show the same in the values of the layer below.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.two_layers import TwoLayers, Weighed
+from reluctant.extraction.deep_few_digits.layers_fit import Layers, Weighed
 from reluctant.numerics import FloatArray
 
 OUTPUT_DIRECTIONS, EIGENVECTORS = 3, 2  # of the residuals, that are tried
@@ -29,7 +29,7 @@ class _Hinge:
     gain: float
 
 
-def neuron_from_moments(network: TwoLayers, answers: Weighed) -> TwoLayers | None:
+def neuron_from_moments(network: Layers, answers: Weighed) -> Layers | None:
     """The network with one more neuron of either layer; None if no direction explains enough.
 
     answers: at inputs of all directions alike.
@@ -39,10 +39,10 @@ def neuron_from_moments(network: TwoLayers, answers: Weighed) -> TwoLayers | Non
     left = left * np.minimum(1.0, MOST_PULL * np.median(sizes) / np.maximum(sizes, 1e-300))[:, None]
     lengths = np.maximum(np.linalg.norm(answers.y, axis=1), 1e-300)
     lengths = lengths / np.median(lengths)
-    hidden = np.maximum(network.states(answers.y)[0], 0)
+    hidden = np.maximum(network.states(answers.y)[-2], 0)
     first, second = (_best_hinge(values, lengths, left) for values in (answers.y, hidden))
     if second is not None and (first is None or second.gain > first.gain):
-        return _with_second(network, second, answers, left)
+        return _with_last(network, second, answers, left)
     return None if first is None else _with_first(network, first, answers, left)
 
 
@@ -91,32 +91,27 @@ def _placed(normal: FloatArray, values: FloatArray, left: FloatArray) -> _Hinge:
     return best
 
 
-def _with_first(network: TwoLayers, hinge: _Hinge, answers: Weighed, left: FloatArray) -> TwoLayers:
-    """One more neuron of the first layer, into second-layer neurons that are on; of the side that explains more."""
-    on = network.states(answers.y)[1] > 0
+def _with_first(network: Layers, hinge: _Hinge, answers: Weighed, left: FloatArray) -> Layers:
+    """One more neuron of the first layer, into those of the second that are on; of the side that explains more."""
+    by = network.sensitivities(network.states(answers.y), 1) / answers.sd[:, :, None]  # (n, m, h)
     best, least = network, np.inf
     for side in (1.0, -1.0):
         w, b = side * hinge.normal, side * hinge.offset
         feature = np.maximum(answers.y @ w + b, 0)
-        slopes = (network.a[None] / answers.sd[:, :, None]) * (on * feature[:, None])[:, None, :]  # (n, m, g)
+        slopes = by * feature[:, None, None]
         matrix = slopes.reshape(-1, slopes.shape[2])
         scale = np.linalg.norm(matrix, axis=0)
         scale = np.where(scale > 0, scale, 1.0)  # 0: never on together, and no weight is asked for
         column = np.linalg.lstsq(matrix / scale, left.ravel(), rcond=1e-6)[0] / scale
         rest = float(((matrix @ column - left.ravel()) ** 2).sum())
         if rest < least:
-            s = None if network.s is None else np.column_stack([network.s, np.zeros(network.outputs)])
-            least = rest
-            best = TwoLayers(
-                np.concatenate([network.w, w[None]]), np.append(network.b, b), np.column_stack([network.v, column]),
-                network.c, network.a, network.e, s,
-            )  # fmt: skip
+            least, best = rest, network.with_first(w, b, column)
     return best
 
 
-def _with_second(network: TwoLayers, hinge: _Hinge, answers: Weighed, left: FloatArray) -> TwoLayers:
-    """One more neuron of the second layer, of the side that explains more."""
-    hidden = np.maximum(network.states(answers.y)[0], 0)
+def _with_last(network: Layers, hinge: _Hinge, answers: Weighed, left: FloatArray) -> Layers:
+    """One more neuron of the last hidden layer, of the side that explains more."""
+    hidden = np.maximum(network.states(answers.y)[-2], 0)
     best, least = network, np.inf
     for side in (1.0, -1.0):
         v, c = side * hinge.normal, side * hinge.offset

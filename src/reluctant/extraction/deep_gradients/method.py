@@ -76,19 +76,19 @@ class GradientLayers(Method):
     """Exact extraction of several hidden layers, none wider than the one before, from gradients.
 
     Arguments:
-        first_lines: whole lines that are searched before the first layer is looked for.
-        lines: at most, one by one until every layer is found.
-        starts: as often, with other lines, while hidden layers are found in part and none is wider than the one before.
-        segments: of a layer, at most, where as many known neurons are on as can be.
-        look: rows that the search of a line begins with.
-        most_layers: hidden layers, at most.
-        through: inputs (n, d) on the first lines, such as spoke against an earlier network.
-        begun: lines that were searched before, the first of them to its end.
-        leads: lines, at most, to where a layer lacks a neuron.
-        held_against: rows that a layer is held against for that, of those asked before.
-        rows_a_crease: rows that a start may take, at most, for each crease of the first lines.
-        fewest_creases: that are counted besides those.
-        fitted_distance: rows farther out, in typical inputs, say nothing of biases.
+        first_lines: whole lines to search before the first layer is built.
+        lines: most lines, one by one, until every layer is found.
+        starts: most starts with other lines, if hidden layers were found in part and none is wider than the one before.
+        segments: most extra segments for a layer, where as many known neurons as possible are on.
+        look: first rows of the search on a line.
+        most_layers: most hidden layers.
+        through: inputs (n, d) for the first lines to pass, such as those that contradicted an earlier network.
+        begun: lines that an earlier method searched, the first of them to its end.
+        leads: most lines to places where a layer lacks a neuron.
+        held_against: earlier rows that decide where a layer lacks one.
+        rows_a_crease: most rows of a start for each crease of the first lines.
+        fewest_creases: this limit counts so many creases more.
+        fitted_distance: fits of biases leave out rows farther from the origin, in typical inputs.
     """
 
     needs_space: ClassVar[bool] = True

@@ -41,11 +41,11 @@ class DepthThree(Method):
         fit_share: rows asked for every m parameters above the first weights, to fit them once more. 0 is frugal
             and measures only the poorest rows again; it costs about three digits.
         tries: how often each stage is tried with other random choices, without the stages before it.
-        starts: how often all stages are gone through, from the first layer on.
-        explained: largest deviation at random inputs of a network that another start would not better.
-        row_error: largest error to be expected of a first-layer row with which the layers above are looked for.
-        exact_row: the same of a row that stays as it is where nothing is fitted. wanted_row: where upper layers are.
-        inside: settings for the layers above, which are found on the hidden values of the first.
+        starts: how often the method begins again with the first layer.
+        explained: error at random inputs below which the method does not begin again.
+        row_error: largest expected error of a first-layer row at which the search above it begins.
+        exact_row: the same for a row that no fit improves. wanted_row: for a row that a later fit improves.
+        inside: settings for the layers above, which the method recovers from the hidden values of the first.
     """
 
     needs_space: ClassVar[bool] = True

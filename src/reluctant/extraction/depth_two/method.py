@@ -63,26 +63,26 @@ from reluctant.oracles import Counting
 class DepthTwo(Method):
     """Exact extraction of f(x) = A max(W x + b, 0) + S x + c, any width, unknown width.
 
-    Assumes that a random line shows creases of different neurons apart. On a bounded domain nothing
-    outside is asked, and what does not bend the function inside is not part of the network.
+    Assumes that a random line separates the creases of different neurons. On a bounded domain it asks nothing
+    outside, and the network has only neurons that bend the function inside.
 
     Arguments:
-        directions: dimensions of the subspace in which base points are looked for, besides the line. More
-            give longer steps and so more digits; each costs a row a region. None takes five, or ten for wide
+        directions: dimensions of the subspace of base points, besides the line. More give longer steps and so
+            more digits; each costs a row a region. None takes five, or ten for wide
             networks, several outputs and thousands of inputs, where that is a small part of the whole, else three.
         lines: how many random lines are scanned until one shows creases that are apart.
         other_lines: how many lines besides the first are scanned in a crowd of creases.
         polished_parameters: up to so many parameters the line measures all directions, and a fit to every answer
-            takes the place of the main pass.
-        polished_share: random inputs for each bias before that fit. bias_share: without it.
-        spread: of each piece of the line, over which the rows that measure these directions are spread: so they read
-            the whole line, and meet ridges that its creases do not show.
+            replaces the main pass.
+        polished_share: random inputs for each bias if that fit follows. bias_share: if it does not.
+        spread: share of each piece of the line over which the rows of these directions lie. They then read the whole
+            line, and meet ridges that its creases do not show.
         random_error: largest error at random inputs before that fit, of the answers' deviation.
-        probe_points, probe_error: random points of the subspace that the model has to explain before the main pass,
-            and the error that is allowed there, of the answers' deviation.
-        repairs: how often steps of the main pass that cross a crease are made shorter.
-        weight_error: largest error of a weight, of the typical length of a neuron's weights. Neurons that are known
-            less well are too much alike to separate.
+        probe_points, probe_error: random points of the subspace that the model must explain before the main pass,
+            and the largest error there, of the answers' deviation.
+        repairs: how often the main pass shortens steps that cross a crease.
+        weight_error: largest error of a weight, of the typical length of a neuron's weights. Beyond it neurons are too
+            similar to separate.
         inside: settings for a bounded domain.
         by_gradients: settings for a target that answers gradients.
     """

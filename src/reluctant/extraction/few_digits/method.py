@@ -28,6 +28,7 @@ from reluctant.extraction.few_digits.view import (
     carried_precision,
     look_from,
     look_inside,
+    noise_and_spread,
     short_line_noise,
 )
 from reluctant.extraction.method import (
@@ -53,15 +54,15 @@ class FewDigits(Method):
     """Extraction of f(x) = A max(W x + b, 0) + S x + c from answers of few digits, to the noise they have.
 
     Arguments:
-        directions: dimensions of the subspace grown from a line, besides the line.
-        lines: how many lines may be tried in one attempt; at 128 neurons about every second one takes two close
-            neurons for one and is given up.
-        stars: how many stars of lines may be tried in one attempt, inside a box.
+        directions: dimensions of the subspace that grows from a line, besides the line.
+        lines: most lines in one attempt. At 128 neurons about every second line shows two close neurons as one, and
+            the method drops it.
+        stars: most stars of lines in one attempt, inside a box.
         random_share: answers at random inputs for each parameter, in the last fit.
-        spent_share: and at least this part of the rows before. Small networks can afford more.
-        many_parameters: from so many parameters on no long steps are asked, and the last fit does without steps: random
-            inputs tell more.
-        many_random_share: answers at random inputs for each parameter, for so many.
+        spent_share: the last fit gets at least this share of the rows before it. Small networks can afford more.
+        many_parameters: with so many parameters or more there are no long steps, and the last fit uses random inputs
+            alone, which hold more.
+        many_random_share: answers at random inputs for each of these parameters.
         fit_error: largest root mean square of all answers after the last fit, in deviations of their noise.
     """
 
@@ -87,6 +88,8 @@ class FewDigits(Method):
             return self._inside(oracle, rng, keep)
         near = look_from(oracle, 1.0, rng)
         distance = choose_distance(near, rng)
+        if distance.bounded:
+            near = look_from(oracle, 1.0, rng, noise_far_out=BOUNDED_FAR_OUT)
         if distance.exact:
             candidate = exactly_from_afar(oracle, distance.scale, rng, keep)
         else:
@@ -214,29 +217,37 @@ def _with_precision(candidate: Candidate, precision: Precision) -> Candidate:
 
 FARTHER_LOOKS = 1  # look at short lines, there
 SPREAD_ROWS = 6
+BOUNDED_FAR_OUT = 10.0  # where noise still grows, though answers end
 CLOSER_SCALE = 64.0  # from one scale of the refit to the next
 
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance to query a target from; `exact` if it has all digits from there."""
+    """The distance to query a target from.
+
+    exact: it has all digits from there. bounded: far out its answers stay as they are.
+    """
 
     scale: float
     exact: bool
+    bounded: bool = False
 
 
 def choose_distance(near: View, rng: np.random.Generator) -> Distance:
     """Where weights have the most digits left. Cost: 198 rows."""
     farthest_look = 1e6  # where a health check still asks
     grown_noise = 3.0  # times the noise nearby: noise that grows with the answers has shown
+    grown_answers = 1e3  # times those nearby: units that are cut off leave them as they are
     plain = replace(near, rounded=False)  # rows of few digits would look like noise that grows
     with near.oracle.stage("noise"):
-        far = float(short_line_noise(plain, farthest_look, rng).mean())
+        far_noise, far_spread = noise_and_spread(plain, farthest_look, rng)
         spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
-    noise = near.noise.near
+    noise, far = near.noise.near, float(far_noise.mean())
     rounding = DOUBLE.rounding * max(spread, noise)
     if rounding == 0:
         raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
+    if far_spread < grown_answers * spread:
+        return Distance(1.0, exact=False, bounded=True)
     if far <= grown_noise * noise:
         return Distance(exact_distance(noise / rounding), exact=True)
     return Distance(rounded_distance(noise, far / farthest_look), exact=False)

@@ -171,9 +171,11 @@ NEAR_AND_FAR = 2  # looks at short lines that a view takes
 LEAST_NOISE = float(np.finfo(np.float64).tiny) ** 0.25
 
 
-def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
+NOISE_FAR_OUT = 1e3  # where noise that grows with the answers is all there is
+
+
+def look_from(oracle: Counting, scale: float, rng: np.random.Generator, noise_far_out: float = NOISE_FAR_OUT) -> View:
     """The view from this scale, with its noise measured. Cost: 384 rows."""
-    noise_far_out = 1e3  # where noise that grows with the answers is all there is
     plain = View(oracle, scale, np.ones(oracle.outputs), DistanceNoise(0.0, 0.0))
     with oracle.stage("noise", expected=NEAR_AND_FAR * NOISE_LINES * NOISE_POINTS):
         near, far = short_line_noise(plain, 1.0, rng), short_line_noise(plain, noise_far_out, rng)
@@ -184,11 +186,16 @@ def look_from(oracle: Counting, scale: float, rng: np.random.Generator) -> View:
 
 def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> FloatArray:
     """Standard deviation (m,) of each output around straight lines at inputs of this scale."""
+    return noise_and_spread(view, scale, rng)[0]
+
+
+def noise_and_spread(view: View, scale: float, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    """The same, and the standard deviation of the answers themselves."""
     quietest = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
     _, scatter, answers = _short_lines(view, scale, rng)
     rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
     found = np.maximum(_usual(scatter), np.maximum(rounding, LEAST_NOISE))
-    return np.maximum(found, quietest * found.max())
+    return np.maximum(found, quietest * found.max()), float(answers.std(axis=0).mean())
 
 
 def _usual(scatter: FloatArray) -> FloatArray:

@@ -61,10 +61,10 @@ class FromLabels(Method):
     """Extraction of f(x) = a·max(W x + b, 0) + s·x + c from labels alone: its sign, or the largest of several outputs.
 
     Arguments:
-        classes: number of different labels; None finds out.
-        flat: dimensions of the subspace that the first model is of.
-        bits: how well a crossing is located, as a power of two of a typical input.
-        hidden_layers: most that are looked for, of two labels.
+        classes: number of different labels. None counts them.
+        flat: dimensions of the random subspace in which the first model is built.
+        bits: a crossing is located to 2^-bits of a typical input.
+        hidden_layers: most hidden layers to search for behind two labels.
         boundary_error: largest error of the boundary, in typical inputs, that passes verification.
     """
 

@@ -23,7 +23,7 @@ class ServedGradients:
 
     @classmethod
     def of(cls, given: object, output: int | None) -> ServedGradients | None:
-        """What a user gives as gradients of a served model; a function of their own has no place in a reply."""
+        """The gradients of a served model, as the user gives them; a function of their own has no place in a reply."""
         return cls(given, output) if isinstance(given, str) else None
 
     def beside(self, values: FloatArray, numbers: FloatArray, dim: int) -> Explained:
@@ -49,7 +49,7 @@ class ServedOracle(Oracle):
 
     @abstractmethod
     def _reply(self, rows: FloatArray, also: str | None = None) -> Any:
-        """What one request is answered; also: the name of the gradients, where they are wanted."""
+        """The answer to one request; also: the name of the gradients, where they are wanted."""
 
     @abstractmethod
     def _values(self, reply: Any, rows: int, besides: str = "") -> FloatArray:

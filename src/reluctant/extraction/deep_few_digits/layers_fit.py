@@ -1,6 +1,6 @@
-"""A network of two hidden layers with a term past the second, and the Gauss–Newton fit of all its parameters.
+"""A network of several hidden layers with a term past the last one, and the Gauss–Newton fit of all its parameters.
 
-    f(y) = A max(V max(W y + b, 0) + c, 0) + S max(W y + b, 0) + e
+    f(y) = A h + S g + e,    h = max(V g + c, 0),    g = … max(W y + b, 0) …
 
 Steps come from conjugate gradients on products with the Jacobian, which is never formed. Their preconditioner is the
 Cholesky factor of JᵀJ over some of the answers; of many parameters, that of a Kronecker product for W and of the rest.
@@ -9,7 +9,7 @@ Cholesky factor of JᵀJ over some of the answers; of many parameters, that of a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -21,14 +21,15 @@ from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray
 
 Singles: TypeAlias = NDArray[np.float32]
+Layer: TypeAlias = tuple[FloatArray, FloatArray]  # weights and biases
 
 MOST_DENSE = 4200  # parameters up to which JᵀJ is factored as a whole
 ROWS_AT_ONCE = 4000  # of the Jacobian
 
 
 @dataclass(frozen=True)
-class TwoLayers:
-    """W (h, k), b (h,), V (g, h), c (g,), A (m, g), e (m,), S (m, h) or None."""
+class Layers:
+    """First hidden layer W (h, k), b (h,); last one V, c; outputs A (m, ·), e (m,); S or None; and layers `between`."""
 
     w: FloatArray
     b: FloatArray
@@ -37,11 +38,29 @@ class TwoLayers:
     a: FloatArray
     e: FloatArray
     s: FloatArray | None = None
+    between: tuple[Layer, ...] = field(default=(), kw_only=True)
+
+    @classmethod
+    def of(cls, hidden: list[Layer], a: FloatArray, e: FloatArray, s: FloatArray | None = None) -> Layers:
+        """With these hidden layers, in order."""
+        return cls(*hidden[0], *hidden[-1], a, e, s, between=tuple(hidden[1:-1]))
+
+    @classmethod
+    def of_network(cls, network: ReLUNetwork) -> Layers:
+        """Without a term past the last layer."""
+        *hidden, (a, e) = zip(network.weights, network.biases, strict=True)
+        return cls.of(hidden, a, e)
+
+    @property
+    def hidden(self) -> list[Layer]:
+        """All hidden layers, in order."""
+        return [(self.w, self.b), *self.between, (self.v, self.c)]
 
     @property
     def parts(self) -> list[FloatArray]:
         """All parameters, by array."""
-        return [part for field in fields(self) if (part := getattr(self, field.name)) is not None]
+        past = [] if self.s is None else [self.s]
+        return [*(part for layer in self.hidden for part in layer), self.a, self.e, *past]
 
     @property
     def parameters(self) -> int:
@@ -55,50 +74,91 @@ class TwoLayers:
 
     def __call__(self, y: FloatArray) -> FloatArray:
         """Values (n, m) at y (n, k)."""
-        hidden = np.maximum(y @ self.w.T + self.b, 0)
-        f = np.maximum(hidden @ self.v.T + self.c, 0) @ self.a.T + self.e
-        return np.asarray(f if self.s is None else f + hidden @ self.s.T)
+        return self.answers(self.states(y))
 
-    def shaped(self, step: FloatArray) -> TwoLayers:
+    def answers(self, states: list[FloatArray]) -> FloatArray:
+        """Values (..., m) where the layers have these before their ReLUs."""
+        before, last = (np.maximum(z, 0) for z in states[-2:])
+        f = last @ self.a.T + self.e
+        return np.asarray(f if self.s is None else f + before @ self.s.T)
+
+    def with_parts(self, parts: list[FloatArray]) -> Layers:
+        """With these arrays in place of its own."""
+        hidden = list(zip(parts[0::2], parts[1::2], strict=False))[: len(self.hidden)]
+        a, e, *past = parts[2 * len(hidden) :]
+        return Layers.of(hidden, a, e, past[0] if past else None)
+
+    def shaped(self, step: FloatArray) -> Layers:
         """A flat array of parameters in these shapes."""
         parts, start = [], 0
         for part in self.parts:
             parts.append(step[start : start + part.size].reshape(part.shape))
             start += part.size
-        return TwoLayers(*parts)
+        return self.with_parts(parts)
 
-    def moved(self, step: FloatArray) -> TwoLayers:
+    def moved(self, step: FloatArray) -> Layers:
         """After a step of all parameters."""
-        return TwoLayers(*(a + b for a, b in zip(self.parts, self.shaped(step).parts, strict=True)))
+        return self.with_parts([a + b for a, b in zip(self.parts, self.shaped(step).parts, strict=True)])
 
-    def balanced(self) -> TwoLayers:
+    def balanced(self) -> Layers:
         """The same function with weights into each neuron as large as those out of it."""
-        out = np.sqrt((self.v**2).sum(axis=0) + (0 if self.s is None else (self.s**2).sum(axis=0)))
-        first = _balance(np.linalg.norm(self.w, axis=1), out)
-        v = self.v / first
-        second = _balance(np.linalg.norm(v, axis=1), np.linalg.norm(self.a, axis=0))
-        return TwoLayers(
-            self.w * first[:, None], self.b * first, v * second[:, None], self.c * second, self.a / second, self.e,
-            None if self.s is None else self.s / first,
-        )  # fmt: skip
+        weights, biases = [list(parts) for parts in zip(*self.hidden, strict=True)]
+        weights.append(self.a)
+        s, below = self.s, len(self.between)
+        for i in range(len(biases)):
+            squares = (weights[i + 1] ** 2).sum(axis=0) + (0 if s is None or i != below else (s**2).sum(axis=0))
+            times = _balance(np.linalg.norm(weights[i], axis=1), np.sqrt(squares))
+            weights[i], biases[i] = weights[i] * times[:, None], biases[i] * times
+            weights[i + 1] = weights[i + 1] / times
+            s = s if s is None or i != below else s / times
+        return Layers.of(list(zip(weights[:-1], biases, strict=True)), weights[-1], self.e, s)
 
-    def states(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Values before both ReLUs, (n, h) and (n, g)."""
+    def states(self, y: FloatArray) -> list[FloatArray]:
+        """Values (n, h) before the ReLUs of each hidden layer."""
+        return self.states_above(y @ self.w.T + self.b)
+
+    def states_above(self, z: FloatArray) -> list[FloatArray]:
+        """The same where the first layer has these (..., h)."""
+        found = [z]
+        for w, b in self.hidden[1:]:
+            found.append(np.maximum(found[-1], 0) @ w.T + b)
+        return found
+
+    def with_first(self, w: FloatArray, b: float, column: FloatArray) -> Layers:
+        """With one more neuron w (k,), b of the first layer, and these weights (h,) into the second."""
+        _, (v, c), *rest = self.hidden
+        first = np.concatenate([self.w, w[None]]), np.append(self.b, b)
+        s = self.s if self.s is None or self.between else np.column_stack([self.s, np.zeros(self.outputs)])
+        return Layers.of([first, (np.column_stack([v, column]), c), *rest], self.a, self.e, s)
+
+    def sensitivities(self, states: list[FloatArray], layer: int = 0) -> FloatArray:
+        """Derivatives (n, m, h) of the outputs by the values of a hidden layer, where all layers have these."""
+        out = self.a[None] * (states[-1] > 0)[:, None, :]
+        weights = [w for w, _ in self.hidden]
+        for i in reversed(range(layer, len(weights) - 1)):
+            out = out @ weights[i + 1]
+            if i == len(weights) - 2 and self.s is not None:
+                out = out + self.s
+            out = out * (states[i] > 0)[:, None, :]
+        return np.asarray(out)
+
+    def slopes(self, y: FloatArray, layer: int) -> FloatArray:
+        """Derivatives (h, k) of the values after the ReLUs of a hidden layer, at one point y (k,)."""
         z = y @ self.w.T + self.b
-        return z, np.maximum(z, 0) @ self.v.T + self.c
-
-    def sensitivities(self, z: FloatArray, z2: FloatArray) -> FloatArray:
-        """Derivatives (n, m, h) of the outputs by the values of the first layer, where both layers have these."""
-        slopes = (self.a[None] * (z2 > 0)[:, None, :]) @ self.v
-        return np.asarray((slopes if self.s is None else slopes + self.s) * (z > 0)[:, None, :])
+        found = self.w * (z > 0)[:, None]
+        for w, b in self.hidden[1 : layer + 1]:
+            z = np.maximum(z, 0) @ w.T + b
+            found = (w @ found) * (z > 0)[:, None]
+        return np.asarray(found)
 
     def network(self) -> ReLUNetwork:
-        """As a network of three layers; the term past the second layer becomes neurons that are always on."""
-        if self.s is None:
-            return ReLUNetwork([self.w, self.v, self.a], [self.b, self.c, self.e])
-        h = len(self.b)
-        v, c = np.concatenate([self.v, np.eye(h)]), np.concatenate([self.c, np.zeros(h)])
-        return ReLUNetwork([self.w, v, np.column_stack([self.a, self.s])], [self.b, c, self.e])
+        """As a network; the term past the last hidden layer becomes neurons that are always on."""
+        below = self.hidden[:-1]
+        v, c, a = self.v, self.c, self.a
+        if self.s is not None:
+            h = v.shape[1]
+            v, c, a = np.concatenate([v, np.eye(h)]), np.concatenate([c, np.zeros(h)]), np.column_stack([a, self.s])
+        return ReLUNetwork([*(w for w, _ in below), v, a], [*(b for _, b in below), c, self.e])
 
 
 def _balance(into: FloatArray, out: FloatArray) -> FloatArray:
@@ -120,13 +180,13 @@ class Weighed:
         """These only."""
         return Weighed(self.y[which], self.f[which], self.sd[which])
 
-    def left_by(self, network: TwoLayers) -> FloatArray:
+    def left_by(self, network: Layers) -> FloatArray:
         """What a network leaves (n, m), in deviations."""
         return (network(self.y) - self.f) / self.sd
 
 
-def fit_two_layers(
-    network: TwoLayers,
+def fit_layers(
+    network: Layers,
     answers: Weighed,
     rng: np.random.Generator,
     *,
@@ -136,7 +196,7 @@ def fit_two_layers(
     enough: float = 0.0,
     gain: float = 4e-3,
     span: FloatArray | None = None,
-) -> TwoLayers:
+) -> Layers:
     """Damped Gauss–Newton on all parameters; answers beyond `huber` deviations pull no harder than at it.
 
     enough: root mean square, in deviations, from which on no more steps are needed. gain: of the sum of squares; a step
@@ -164,7 +224,7 @@ class _Fit:
         sizes = np.abs(residual)
         return float(np.where(sizes < self.huber, sizes**2, self.huber * (2 * sizes - self.huber)).mean())
 
-    def linearise(self, network: TwoLayers) -> Linearisation[TwoLayers, FloatArray]:
+    def linearise(self, network: Layers) -> Linearisation[Layers, FloatArray]:
         much_better = 0.1  # of the sum of squares before: then states have changed, and the factors with them
         residual = self.answers.left_by(network)
         size = self.size(residual)
@@ -182,7 +242,7 @@ class _Fit:
                 )
             return self._conjugate_gradients(jacobian, -gradient, damping, self.preconditioner)
 
-        def move(step: FloatArray) -> tuple[TwoLayers, float]:
+        def move(step: FloatArray) -> tuple[Layers, float]:
             after = network.moved(step).balanced()
             return after, self.size(self.answers.left_by(after))
 
@@ -221,18 +281,18 @@ class _Fit:
 class _Jacobian:
     """Products with the weighted Jacobian; in single precision for many parameters, where steps need no more."""
 
-    def __init__(self, network: TwoLayers, y: FloatArray, weight: FloatArray) -> None:
+    def __init__(self, network: Layers, y: FloatArray, weight: FloatArray) -> None:
         self.dtype: type = np.float32 if network.parameters > MOST_DENSE else np.float64
         self.network, self.weight = network, weight
-        self.w, self.b, self.v, self.c, self.a = (
-            self._typed(part) for part in (network.w, network.b, network.v, network.c, network.a)
-        )
+        self.hidden = [(self._typed(w), self._typed(b)) for w, b in network.hidden]
+        self.a = self._typed(network.a)
         self.s = None if network.s is None else self._typed(network.s)
-        self.y, self.typed_weight = self._typed(y), self._typed(weight)
-        z = self.y @ self.w.T + self.b
-        self.first_on, self.first = z > 0, np.maximum(z, 0)
-        z2 = self.first @ self.v.T + self.c
-        self.second_on, self.second = z2 > 0, np.maximum(z2, 0)
+        self.typed_weight = self._typed(weight)
+        self.values, self.on = [self._typed(y)], []  # inputs, then after the ReLUs of each layer; states
+        for w, b in self.hidden:
+            z = self.values[-1] @ w.T + b
+            self.on.append(z > 0)
+            self.values.append(np.maximum(z, 0))
 
     def _typed(self, values: FloatArray) -> FloatArray:
         return np.asarray(values, dtype=self.dtype)  # of whatever precision: steps need no more
@@ -240,23 +300,29 @@ class _Jacobian:
     def forward(self, step: FloatArray) -> FloatArray:
         """Change (n, m) of the weighted answers by a step."""
         change = self.network.shaped(self._typed(step))
-        first = (self.y @ change.w.T + change.b) * self.first_on
-        second = (self.first @ change.v.T + change.c + first @ self.v.T) * self.second_on
-        f = self.second @ change.a.T + change.e + second @ self.a.T
+        moved: list[FloatArray] = []
+        for i, (w, b) in enumerate(change.hidden):
+            z = self.values[i] @ w.T + b
+            moved.append((z + moved[-1] @ self.hidden[i][0].T if moved else z) * self.on[i])
+        f = self.values[-1] @ change.a.T + change.e + moved[-1] @ self.a.T
         if self.s is not None and change.s is not None:
-            f += self.first @ change.s.T + first @ self.s.T
+            f += self.values[-2] @ change.s.T + moved[-2] @ self.s.T
         return np.asarray(f * self.typed_weight)
 
     def back(self, residual: FloatArray) -> FloatArray:
         """The transposed Jacobian times weighted residuals (n, m)."""
         r = self._typed(residual * self.typed_weight)
-        second = (r @ self.a) * self.second_on
-        first = second @ self.v
-        if self.s is not None:
-            first += r @ self.s
-        first *= self.first_on
-        parts = [first.T @ self.y, first.sum(axis=0), second.T @ self.first, second.sum(axis=0)]
-        parts += [r.T @ self.second, r.sum(axis=0)] + ([] if self.s is None else [r.T @ self.first])
+        by = [(r @ self.a) * self.on[-1]]  # from the last layer to the first
+        for i in reversed(range(len(self.hidden) - 1)):
+            below = by[-1] @ self.hidden[i + 1][0]
+            if len(by) == 1 and self.s is not None:
+                below += r @ self.s
+            below *= self.on[i]
+            by.append(below)
+        parts = []
+        for each, values in zip(reversed(by), self.values[:-1], strict=True):
+            parts += [each.T @ values, each.sum(axis=0)]
+        parts += [r.T @ self.values[-1], r.sum(axis=0)] + ([] if self.s is None else [r.T @ self.values[-2]])
         return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
 
 
@@ -269,7 +335,7 @@ class _Preconditioner:
 
 
 def _preconditioner(
-    network: TwoLayers, y: FloatArray, weight: FloatArray, damping: float, span: FloatArray, rng: np.random.Generator
+    network: Layers, y: FloatArray, weight: FloatArray, damping: float, span: FloatArray, rng: np.random.Generator
 ) -> _Preconditioner:
     least_damping, whole = 3e-6, network.parameters <= MOST_DENSE
     dense = network.parameters - (0 if whole else (network.w.shape[1] - len(span)) * len(network.b))
@@ -301,25 +367,24 @@ def _rows_wanted(parameters: int) -> int:
 
 @dataclass(frozen=True)
 class _Derivatives:
-    """Derivatives of sums of outputs, in single precision: by both layers' values, and the values themselves."""
+    """Derivatives of sums of outputs, in single precision: by each hidden layer's values, and the values themselves."""
 
-    first: Singles  # (n, sums, h)
-    second: Singles  # (n, sums, g)
+    layers: list[Singles]  # (n, sums, h) of each
     outputs: Singles  # (n, sums, m)
-    first_values: Singles  # (n, h)
-    second_values: Singles  # (n, g)
+    values: list[Singles]  # (n, h) of each
     past: bool
 
     def columns(self, y: FloatArray) -> list[Singles]:
         """Columns (n·m, …) of the Jacobian, in the order of the parameters."""
-        return [_products(self.first, y.astype(np.float32)), *self.upper()]
+        return [_products(self.layers[0], y.astype(np.float32)), *self.upper()]
 
     def upper(self) -> list[Singles]:
         """All columns but those of W."""
-        flat = [part.reshape(-1, part.shape[2]) for part in (self.first, self.second, self.outputs)]
-        columns = [flat[0], _products(self.second, self.first_values), flat[1]]
-        columns += [_products(self.outputs, self.second_values), flat[2]]
-        return [*columns, _products(self.outputs, self.first_values)] if self.past else columns
+        flat = [part.reshape(-1, part.shape[2]) for part in (*self.layers, self.outputs)]
+        columns = [flat[0]]
+        for by, values, biases in zip([*self.layers[1:], self.outputs], self.values, flat[1:], strict=True):
+            columns += [_products(by, values), biases]
+        return [*columns, _products(self.outputs, self.values[-2])] if self.past else columns
 
 
 def _products(by: Singles, values: Singles) -> Singles:
@@ -327,15 +392,18 @@ def _products(by: Singles, values: Singles) -> Singles:
     return (by[:, :, :, None] * values[:, None, None, :]).reshape(by.shape[0] * by.shape[1], -1)
 
 
-def _derivatives(network: TwoLayers, y: FloatArray, weight: FloatArray, signs: FloatArray) -> _Derivatives:
+def _derivatives(network: Layers, y: FloatArray, weight: FloatArray, signs: FloatArray) -> _Derivatives:
     """Of sums of weighted outputs with these signs (n, sums, m)."""
-    z, z2 = network.states(y)
-    outputs = weight[:, None] * signs
-    second = (outputs @ network.a) * (z2 > 0)[:, None]
-    first = second @ network.v if network.s is None else second @ network.v + outputs @ network.s
-    parts = (first * (z > 0)[:, None], second, outputs, np.maximum(z, 0), np.maximum(z2, 0))
-    first_by, second_by, by, hidden, hidden2 = (np.asarray(part, dtype=np.float32) for part in parts)
-    return _Derivatives(first_by, second_by, by, hidden, hidden2, network.s is not None)
+    states, outputs = network.states(y), weight[:, None] * signs
+    by = [(outputs @ network.a) * (states[-1] > 0)[:, None]]
+    for (w, _), z in zip(reversed(network.hidden[1:]), reversed(states[:-1]), strict=True):
+        below = by[-1] @ w
+        if len(by) == 1 and network.s is not None:
+            below = below + outputs @ network.s
+        by.append(below * (z > 0)[:, None])
+    layers = [part.astype(np.float32) for part in reversed(by)]
+    values = [np.maximum(z, 0).astype(np.float32) for z in states]
+    return _Derivatives(layers, outputs.astype(np.float32), values, network.s is not None)
 
 
 def _gram(columns: Singles) -> FloatArray:
@@ -368,7 +436,7 @@ def _factored(normal: FloatArray, damping: float) -> tuple[Callable[[FloatArray]
 
 
 def _by_blocks(
-    network: TwoLayers, y: FloatArray, parts: _Derivatives, times: float, damping: float, span: FloatArray
+    network: Layers, y: FloatArray, parts: _Derivatives, times: float, damping: float, span: FloatArray
 ) -> _Preconditioner:
     """A dense block for the weights along the span and those of upper layers; outside it the same for every direction.
 
@@ -378,9 +446,9 @@ def _by_blocks(
     h, k = network.w.shape
     inside = y @ span.T
     outside = np.maximum((y * y).sum(axis=1) - (inside * inside).sum(axis=1), 0) / (k - len(span))
-    by_length = (parts.first * np.sqrt(outside)[:, None, None]).reshape(-1, h).astype(np.float64)
+    by_length = (parts.layers[0] * np.sqrt(outside)[:, None, None]).reshape(-1, h).astype(np.float64)
     solve_w, scale_w = _factored(times * by_length.T @ by_length, damping)
-    columns = [_products(parts.first, inside.astype(np.float32)), *parts.upper()]
+    columns = [_products(parts.layers[0], inside.astype(np.float32)), *parts.upper()]
     solve_dense, scale_dense = _factored(times * _gram(np.concatenate(columns, axis=1)), damping)
     cut = h * len(span)
 
@@ -395,8 +463,8 @@ def _by_blocks(
     return _Preconditioner(solve, scale)
 
 
-def without_past_term(network: TwoLayers) -> tuple[TwoLayers, float]:
-    """Second-layer neurons turned so that the term past them vanishes, and the rest of it, of the largest.
+def without_past_term(network: Layers) -> tuple[Layers, float]:
+    """Neurons of the last layer turned so that the term past them vanishes, and the rest of it, of the largest.
 
     A max(z, 0) = A max(-z, 0) + A z, so that the term is a sum over neurons that are the wrong way round.
     """
