@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+import numpy as np
 import pytest
 
 from reluctant.testing import planted
@@ -25,6 +26,10 @@ def rounded(x): return softmax(x).round(2)
 def values(x): return 1 + np.abs(one(x))
 def single(x): return sigmoid(x).astype(np.float32)
 def labels(x): return (x.sum(axis=1) > 0).astype(int) + (x[:, 0] > 0.5)
+def elsewhere(x):
+    on = np.maximum(x[:, :3] @ [[1, -0.4], [0.3, 1], [-0.2, 0.5]] - [0.2, 0.25], 0)
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-(3000 * on @ [1, -0.8] + 0.4)))
 def nan(x): return np.full(len(x), np.nan)
 def near(x): return np.where(np.abs(x).max(axis=1, keepdims=True) > 5, np.nan, one(x))
 """
@@ -50,6 +55,14 @@ def said_next(module, command):
         return [verb, *words[2:]]
 
     return of
+
+
+def test_where_inputs_are_elsewhere_they_are_asked_for_until_they_are_given(said_next, tmp_path):
+    """A model of raw columns saturates near the origin: what helps are its own rows, before any other command."""
+    assert said_next("extract", "elsewhere", *SIGMOID) == ["extract", *SIGMOID, "--inputs", "FILE"]
+    rows = tmp_path / "rows.npy"
+    np.save(rows, np.random.default_rng(0).standard_normal((50, 5)))
+    assert said_next("extract", "elsewhere", *SIGMOID, "--inputs", str(rows))[0] == "audit"
 
 
 @pytest.mark.parametrize(

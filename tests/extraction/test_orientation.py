@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from sweeps import sweep
 
 import reluctant as rl
 from reluctant.errors import TimeExhausted
-from reluctant.extraction.orientation import orient
+from reluctant.extraction.orientation import _time_of_children, orient
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.ledger import Limit
 from reluctant.testing import planted
@@ -95,3 +96,10 @@ def test_the_search_for_sides_keeps_to_its_time(widths: tuple[int, ...]) -> None
     with pytest.raises(TimeExhausted), limit.running():
         orient(turned(planted(widths, 0), 0))
     assert limit.time_up
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the system does not tell")
+def test_a_reduction_that_waits_takes_no_processor_time():
+    before = _time_of_children()
+    subprocess.run([sys.executable, "-S", "-c", "import time; time.sleep(1)"], check=True)
+    assert 0 <= _time_of_children() - before < 0.9

@@ -9,7 +9,9 @@ from reluctant.audit import audit
 from reluctant.audit.findings import is_copy
 from reluctant.domains import Domain
 from reluctant.extraction import boxes
+from reluctant.extraction.attempts import Search
 from reluctant.extraction.candidate_check import CheckedNetwork
+from reluctant.extraction.method import StageFailed
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.results import Outcome
@@ -47,6 +49,20 @@ def test_a_wider_box_gives_what_the_first_one_misses() -> None:
     assert (found.evidence["inside"].domain.low, found.evidence["inside"].domain.high) == (-2, 2)
     assert found.evidence["verification"].at_use.ok
     assert wrong_at_use(found.network, true) == 0
+
+
+def test_a_search_that_is_stuck_in_a_wider_box_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, plain = [], Search.attempt
+
+    def attempt(search, place, method, rng):
+        asked.append(float(place.oracle.facts.domain.high))
+        if asked[-1] == 2.0:
+            raise StageFailed("line", "stuck", number=1, limit=0)
+        return plain(search, place, method, rng)
+
+    monkeypatch.setattr(Search, "attempt", attempt)
+    rl.extract(opened(steep(6, 4)), rng=6)
+    assert asked == [1.0, 2.0, 4.0]
 
 
 def test_a_network_that_holds_in_its_box_alone_is_not_ok() -> None:

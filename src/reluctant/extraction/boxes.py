@@ -159,8 +159,9 @@ def _beyond_the_box(search: Search, space: Counting, box: Domain, found: Checked
 def _from_wider_boxes(
     search: Search, space: Counting, box: Domain, method: Method
 ) -> tuple[Place, CheckedNetwork] | None:
-    """One attempt inside each, with this method; None if none gives a network that holds at typical inputs."""
-    wider_boxes = (2.0, 4.0)  # times the box whose network does not hold at typical inputs
+    """Attempts inside each, with this method; None if none gives a network that holds at typical inputs."""
+    several = isinstance(method, DeepInBox)  # layers, whose search is oftener stuck
+    wider_boxes = (2.0, 2.0, 4.0) if several else (2.0, 4.0)  # times the box whose network fails at typical inputs
 
     def refusal(wanted: int, most: float) -> StageFailed:
         return StageFailed("wider box", "many more rows than all before", number=wanted, limit=most)
@@ -176,7 +177,9 @@ def _from_wider_boxes(
             found = search.at_use(within, wider, found, POINTS_ELSEWHERE)
         except OutsideDomain:
             raise
-        except (StageFailed, NonFiniteAnswer, InvalidRows, InvalidWeights):
+        except StageFailed:
+            continue
+        except (NonFiniteAnswer, InvalidRows, InvalidWeights):
             return None
         if found.verification.ok:
             return place, found
