@@ -313,10 +313,6 @@ class Search:
         found, top = self.found, fitted_top(self.run.partial)
         if outcome is Outcome.LOW_PRECISION and found.reason is None:
             found.reason = too_few_digits(found.interface, tried=bool(found.failures))
-        if outcome is Outcome.OUT_OF_REACH and found.health is not None and self.reads_link_blindly(self.run.oracle):
-            # Columns of another size saturate near the origin: what helps most are rows.
-            remedies = (ROWS_OF_USE, GIVE_DOMAIN, TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS)
-            found.reason = found.reason or replace(outcome.diagnosis, remedies=remedies)
         evidence = found.evidence() | self.run.evidence
         if self.tried.entries:
             evidence["attempts"] = self.tried

@@ -36,7 +36,7 @@ from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.reach import find_link
 from reluctant.messages import Diagnosis
-from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE
+from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind
@@ -118,7 +118,7 @@ def extract(
         run.evidence |= {"constant columns": constant} if constant else {}
         recovery = Recovery(Search(run, method, as_generator(rng)))
         ending = run.finish(lambda: recovery.go(attempts), lambda outcome: (outcome, recovery.search.partial))
-        return recovery.search.result(*ending).with_classes(run.oracle).in_inputs_of(units or recovery.units)
+        return recovery.result(*ending).with_classes(run.oracle).in_inputs_of(units or recovery.units)
 
 
 @dataclass
@@ -210,6 +210,15 @@ class Recovery:
             return None
         search.found.reason = replace(found, remedies=(ROWS_OF_USE, GIVE_DOMAIN))
         return search.found.reason
+
+    def result(self, outcome: Outcome, network: ReLUNetwork | None) -> Result:
+        """How it ended. Columns of another size saturate a link near the origin: then rows of use help most."""
+        found = self.search.found
+        blind = found.health is not None and self.reads_link_blindly(self.search.run.oracle)
+        if outcome is Outcome.OUT_OF_REACH and blind:
+            remedies = (ROWS_OF_USE, GIVE_DOMAIN, TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS)
+            found.reason = found.reason or replace(outcome.diagnosis, remedies=remedies)
+        return self.search.result(outcome, network)
 
     def holds_as_asked(self, oracle: Counting, network: ReLUNetwork, noise: Noise) -> bool:
         """True if a network found in other units agrees in the inputs' own ones too. Cost: 188 rows, 1024 of a link."""
