@@ -87,5 +87,5 @@ def test_smooth_neurons_behind_a_link_are_named():
 
 
 def test_answers_that_are_not_refused_are_not_searched_for_a_link(monkeypatch):
-    monkeypatch.setattr("reluctant.extraction.attempts.find_link", None)
+    monkeypatch.setattr("reluctant.extraction.recovery.find_link", None)
     assert rl.extract(planted((4, 6, 1), 0), rng=0).ok
