@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         RoundedProbabilities,
         StageFailed,
         extract,
+        verify_labels,
     )
     from reluctant.interface import Interface, check_health
     from reluctant.learning import learn, train_student
@@ -148,6 +149,7 @@ __all__ = [
     "show_progress",
     "train_student",
     "verify",
+    "verify_labels",
 ]
 
 _HOMES = {
@@ -223,6 +225,7 @@ _HOMES = {
     "show_progress": "progress",
     "train_student": "learning",
     "verify": "verification",
+    "verify_labels": "extraction",
 }
 
 

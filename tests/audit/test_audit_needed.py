@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from audit_kit import reason, reasons, step
 
-from reluctant import ReLUNetwork, open_oracle, recover_span
+from reluctant import ReLUNetwork, defend, open_oracle, recover_span
 from reluctant.audit import audit
 from reluctant.audit.budget import ENOUGH, reserve, share, with_extraction
 from reluctant.audit.defense_sweep import _undefended
@@ -133,3 +133,13 @@ def test_rows_of_the_sweep_have_the_same_budget():
     assert _undefended(replace(known, span=span)) is None
     for part in ("extraction", "learning"):
         assert _undefended(replace(known, **{part: Result(Outcome.OUT_OF_BUDGET, None, {})})) is None
+
+
+@pytest.mark.usefixtures("short_training")
+def test_no_budget_is_told_for_labels_computed_in_float32(file):
+    """They take several times the labels of float64, which alone were measured: a budget by these would be too low."""
+    for target, told in ((planted(SHAPE), True), (file, False)):
+        labels = defend(open_oracle(target), "labels")
+        found = audit(labels, budget=4_000, steps=REBUILDING)
+        assert found.record.extraction.outcome == "out-of-budget"
+        assert (found.record.rows_needed is not None) == told

@@ -147,6 +147,16 @@ def test_labels_are_named(link, served, files, command):
     assert "got labels, nothing but 0 and 1" in ended.err
 
 
+@pytest.mark.parametrize("link", ["identity", "softmax"])
+def test_labels_alone_are_compared_where_that_is_asked_for(link, served, files, command):
+    ended = command("verify", f"{served}:one_hot", files / f"{link}.npz", "--dim", 4, "--labels", "--json", "-")
+    assert ended.status == 0, ended
+    assert json.loads(ended.out)["verification"]["boundary_error"] <= 1e-9
+    ended = command("verify", f"{served}:other", files / f"{link}.npz", "--dim", 4, "--labels")
+    assert ended.status == 1
+    assert "does NOT agree with the target's labels" in ended.out
+
+
 def test_what_the_link_said_of_labels_is_not_lost():
     read, error = rl.open_oracle(lambda x: np.eye(3)[[0] * len(x)], dim=4, link="softmax"), LinkMismatch("no ratios")
     read.answer(np.zeros((3, 4)))
@@ -158,7 +168,7 @@ def test_what_the_link_said_of_labels_is_not_lost():
 
 @pytest.mark.parametrize(
     ("target", "said"),
-    [("softmax", "give --link softmax"), ("one_hot", "The target answers labels"), ("signs", "extract --labels")],
+    [("softmax", "give --link softmax"), ("one_hot", "The target answers labels"), ("signs", "give --labels")],
 )
 def test_values_beside_other_answers_are_told_apart(target, said, served, files, command):
     ended = command("verify", f"{served}:{target}", files / "identity.npz", "--dim", 4)

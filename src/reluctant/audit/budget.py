@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
 from reluctant.audit.facts import ExpectedCost, RowsNeeded, ShapeRows
 from reluctant.audit.findings import Findings
@@ -175,9 +177,13 @@ def _widths_of_file(known: Findings) -> Widths | None:
 
 
 def _rows(oracle: Counting, known: Findings, health: Interface, widths: Widths) -> Range | None:
-    """There are numbers for values that are answered everywhere."""
+    """There are numbers for values that are answered everywhere, and for labels computed in float64.
+
+    Labels of float32 take several times as many: a budget by the others would be too small.
+    """
+    unmeasured = health.answers_labels and oracle.facts.dtype != np.float64
     everywhere = oracle.facts.domain.is_space and known.reach is None
     refused = health.refusal is not None and not health.answers_labels
-    if known.linked or not everywhere or refused or len(widths) < FEWEST_LAYERS:
+    if known.linked or not everywhere or refused or unmeasured or len(widths) < FEWEST_LAYERS:
         return None
     return estimate(widths, precision=answers_of(health)).queries

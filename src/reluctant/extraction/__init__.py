@@ -8,7 +8,7 @@ from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.few_digits import FewDigits
-from reluctant.extraction.from_labels import FromLabels
+from reluctant.extraction.from_labels import FromLabels, verify_labels
 from reluctant.extraction.method import Candidate, Method, StageFailed
 from reluctant.extraction.recovery import extract
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
@@ -30,4 +30,5 @@ __all__ = [
     "RoundedProbabilities",
     "StageFailed",
     "extract",
+    "verify_labels",
 ]

@@ -93,7 +93,7 @@ class _Written:
         if p is not None and in_percent(p):
             raise error
         if behind is not None and behind.certain:
-            fix = "How many labels are the same, train_student and audit measure."
+            fix = "Compare labels alone: rl.verify_labels(...), or --labels."
             raise _refused(f"labels, nothing but {behind.ends('and')}", fix) from error
         if link == "sigmoid" and p is not None and answer_kind(p) is Kind.PROBABILITIES:
             raise InvalidInput.about(

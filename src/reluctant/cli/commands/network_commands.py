@@ -19,6 +19,7 @@ from reluctant.cli.files import (
 )
 from reluctant.cli.options import Seconds, TargetArgument, TargetOptions, opened_target, with_target_options
 from reluctant.errors import BudgetExhausted, InvalidInput
+from reluctant.extraction import FromLabels
 from reluctant.geometry.boundary import are_whole_numbers
 from reluctant.interface.noise import answer_kind, in_unit, is_one_hot
 from reluctant.messages import Diagnosis
@@ -163,20 +164,28 @@ def verify(
     points: Annotated[
         int, typer.Option(min=2, help="Random inputs of each of the four scales; with --inputs, as many rows of it.")
     ] = 64,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Compare labels alone, on both sides of the network's decision boundary.")
+    ] = False,
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
     Compares at four scales, on the network's creases and beside them. A network written with a softmax, sigmoid or
     tanh is compared behind it, as --link would, without the option. Where the target's answers saturate far out, it
     stays inside a box in which they do not. If the target answers values instead, both are compared before the link,
-    and the output says so. Exit status 1 if they disagree.
+    and the output says so. With --labels, labels alone are compared, at points of the decision boundary and random
+    inputs. Exit status 1 if they disagree.
 
     Example: reluctant verify model.onnx recovered.onnx --precision float64
+
+    Example: reluctant verify package.module:predict recovered.onnx --dim 30 --labels
     """
     check_record_path(options.json)
     if tol is not None and not tol > 0:
         raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
+    if labels:
+        return _verify_labels(target, candidate, options, tol)
     with opened_target(options, target) as oracle:
         if options.given_link == "identity":
             found, form = verify_as_written(oracle, candidate, rng=options.seed, tol=tol, points=points)
@@ -190,6 +199,15 @@ def verify(
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found, compared=compared)
     lines = (str(found), compared, hint, f"{record.queries} queries.")
     print_result(record, options.json, [line for line in lines if line])
+    return 0 if found.ok else 1
+
+
+def _verify_labels(target: str, candidate: ReLUNetwork, options: TargetOptions, tol: float | None) -> int:
+    with opened_target(options, target) as oracle:
+        accepted = FromLabels.boundary_error if tol is None else tol
+        found = rl.verify_labels(oracle, candidate, rng=options.seed, tol=accepted)
+        record = Record.of(oracle, "verify", options.seed, found.ok, verification=found)
+    print_result(record, options.json, [str(found), f"{record.queries} queries."])
     return 0 if found.ok else 1
 
 
@@ -218,11 +236,10 @@ def _why_not(oracle: Counting, candidate: ReLUNetwork, options: TargetOptions) -
     except BudgetExhausted:
         return ""
     if is_one_hot(answers):
-        return "The target answers labels, which the values of a network cannot be held against."
+        return "The target answers labels, which the values of a network cannot be held against: give --labels."
     if are_whole_numbers(answers):
         return (
-            "The target answers whole numbers. If they are labels, values cannot be compared with them: "
-            "extract --labels verifies its copy by labels."
+            "The target answers whole numbers. If they are labels, values cannot be compared with them: give --labels."
         )
     if answer_kind(answers) is Kind.PROBABILITIES:
         return "The target answers probabilities, and the network was written without a link: give --link softmax."

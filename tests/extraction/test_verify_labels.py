@@ -1,0 +1,82 @@
+"""`verify_labels`: a network held against labels alone, with the classes in the order that the labels have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_from_labels import balanced, sign_of
+
+import reluctant as rl
+from reluctant.errors import InvalidInput
+from reluctant.networks import ReLUNetwork
+from reluctant.testing import planted
+
+TRUE, CLASSES = balanced(20, 10, seed=6), planted((6, 8, 4), 3)
+
+
+def moved(network: ReLUNetwork, by: float) -> ReLUNetwork:
+    """Another constant, which moves the boundary."""
+    return ReLUNetwork(network.weights, [*network.biases[:-1], network.biases[-1] + by])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (3.0, 7.0)])
+def test_the_right_network_agrees_whatever_its_scale_and_the_labels_are(low: float, high: float) -> None:
+    network = ReLUNetwork([TRUE.weights[0], 3 * TRUE.weights[1]], [TRUE.biases[0], 3 * TRUE.biases[1]])
+    found = rl.verify_labels(sign_of(TRUE, low, high), network, dim=20)
+    assert found.ok
+    assert found.boundary_error <= 1e-9
+    assert 2_000 < found.queries < 3_500
+
+
+def test_a_boundary_that_is_off_where_no_random_label_shows_it_is_seen() -> None:
+    found = rl.verify_labels(sign_of(TRUE), moved(TRUE, 1e-4), dim=20)
+    assert not found.ok
+    assert found.wrong_inputs == 0
+    assert rl.verify_labels(sign_of(TRUE), moved(TRUE, 1e-4), dim=20, tol=1e-2).ok
+
+
+@pytest.mark.parametrize("answers", [lambda label: label, lambda label: label + 3, lambda label: np.eye(4)[label]])
+def test_several_classes_are_compared_in_the_order_of_the_labels(answers) -> None:
+    def target(x: np.ndarray) -> np.ndarray:
+        return answers(CLASSES(x).argmax(axis=1))
+
+    assert rl.verify_labels(target, CLASSES, dim=6).ok
+    order = [1, 0, 2, 3]
+    turned = ReLUNetwork([CLASSES.weights[0], CLASSES.weights[1][order]], [CLASSES.biases[0], CLASSES.biases[1][order]])
+    assert not rl.verify_labels(target, turned, dim=6).ok
+    without = CLASSES.weights[1] * (np.arange(32).reshape(4, 8) != 19)  # one class no longer depends on one neuron
+    assert not rl.verify_labels(target, ReLUNetwork([CLASSES.weights[0], without], CLASSES.biases), dim=6).ok
+
+
+def test_raw_columns_are_compared_in_their_units() -> None:
+    size, middle = np.geomspace(0.01, 100.0, 20), np.linspace(-50, 50, 20)
+    within = sign_of(TRUE)
+    rows = middle + size * np.random.default_rng(0).standard_normal((300, 20))
+    first, bias = TRUE.weights[0] / size, TRUE.biases[0] - TRUE.weights[0] @ (middle / size)
+    network = ReLUNetwork([first, TRUE.weights[1]], [bias, TRUE.biases[1]])
+
+    def target(x: np.ndarray) -> np.ndarray:
+        return within((x - middle) / size)
+
+    assert rl.verify_labels(target, network, dim=20, inputs=rows).ok
+    assert not rl.verify_labels(target, moved(network, 1e-3), dim=20, inputs=rows).ok
+
+
+def test_values_have_labels_by_a_threshold() -> None:
+    assert rl.verify_labels(TRUE, TRUE, dim=20, threshold=0.0).ok
+    assert not rl.verify_labels(TRUE, TRUE, dim=20).ok
+    assert rl.verify_labels(lambda x: 1 / (1 + np.exp(-TRUE(x))), TRUE, dim=20).ok
+
+
+def test_inside_bounds_nothing_beyond_is_asked() -> None:
+    within = rl.open_oracle(sign_of(TRUE), dim=20, domain=(-2, 2))
+    assert rl.verify_labels(within, TRUE).ok
+
+
+def test_what_cannot_be_compared_is_named() -> None:
+    with pytest.raises(InvalidInput, match="one label alone"):
+        rl.verify_labels(lambda x: np.zeros(len(x)), TRUE, dim=20)
+    with pytest.raises(InvalidInput, match="one for each of the 4 labels"):
+        rl.verify_labels(lambda x: x[:, :4].argmax(axis=1), planted((6, 5, 1), 1), dim=6)
+    with pytest.raises(InvalidInput, match="network: got 20 inputs"):
+        rl.verify_labels(lambda x: CLASSES(x).argmax(axis=1), TRUE, dim=6)
