@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction.any_depth.in_box import _largest_size
+from reluctant.extraction.method import StageFailed
 from reluctant.oracles.links import LINK_FUNCTIONS
 from reluctant.testing import planted
 from reluctant.verification.comparison import USE_POINTS
@@ -70,3 +72,13 @@ def test_a_unit_that_few_inputs_turn_off_is_not_missed():
         values = found.network(typical)
         off = LINK_FUNCTIONS["softmax"](values) - trained.predict_proba(typical)
         assert not found.ok or np.abs(off).max() < 1e-8
+
+
+def test_values_beyond_all_numbers_are_no_digits_to_compare() -> None:
+    """Of infinite values there is no deviation, and no warning that there is none."""
+    network = planted((5, 8, 1), 7000, bias=1.5)
+    (w, a), (b, c) = network.weights, network.biases
+    steep = rl.ReLUNetwork([w, 30 * a], [b, 30 * c])
+    oracle = rl.open_oracle(lambda x: np.tanh(steep(x)), dim=5, link="tanh")
+    with pytest.raises(StageFailed, match=r"^reach: "):
+        _largest_size(oracle, 2.0, np.random.default_rng(0))

@@ -102,7 +102,7 @@ def _largest_size(oracle: Counting, half: float, rng: np.random.Generator) -> tu
         values = np.asarray(Counting(oracle.inner, oracle.ledger).answer(asked)).reshape(len(SIZES), SHELL, -1)
     for size, found in zip(SIZES, values, strict=True):
         lost = _lost(found, oracle)
-        if lost <= MOST_LOST * float(found.std(axis=0).max()):
+        if np.isfinite(lost) and lost <= MOST_LOST * float(found.std(axis=0).max()):
             return float(size * half), lost
     raise StageFailed("reach", "no box where values keep their digits", number=lost, limit=MOST_LOST)
 
