@@ -8,6 +8,8 @@ from targets import error, in_float32, own_error
 
 import reluctant as rl
 from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
+from reluctant.extraction.deep_few_digits.frame_fit import ShortLines
+from reluctant.extraction.deep_few_digits.layers_fit import Layers
 from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.deep_few_digits.third_layer import upper_layers
 from reluctant.extraction.few_digits.answer_store import Asked
@@ -72,3 +74,13 @@ def test_a_line_says_nothing_of_creases_where_answers_are_constant() -> None:
 
     reading = read_incomplete_line(ask, np.linspace(-4, 4, 60))
     assert [reading.shows(t, 1e-3) for t in (-2.0, 1.0, 2.5)] == [None, True, False]
+
+
+def test_lines_on_which_answers_are_constant_show_no_noise() -> None:
+    network = Layers.of_network(planted((4, 3, 2, 2, 1), 1, bias=0.5))
+    centres, sd = np.random.default_rng(0).standard_normal((9, 4)), np.full((9, 1), 1e-7)
+    sd[:6] = 0
+    factor = ShortLines(centres, sd).noise(network).factor
+    assert factor is not None
+    assert factor > 0
+    assert ShortLines(centres, 0 * sd).noise(network).factor is None

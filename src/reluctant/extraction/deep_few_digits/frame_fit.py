@@ -82,11 +82,12 @@ class ShortLines:
         return cls(centres, calibration * scatter(asked, frame.points(centres), ways @ frame.basis))
 
     def noise(self, network: Layers) -> CarriedNoise:
-        """If it is of roundings that this network carries."""
-        if not len(self.sd):
+        """If it is of roundings that this network carries; lines on which answers are constant show none."""
+        shown = self.sd > 0
+        if not shown.any():
             return CarriedNoise()
-        sizes = rounding_sizes(network.network(), self.centres)
-        return CarriedNoise(float(np.median(self.sd / np.maximum(sizes, LEAST_NOISE))))
+        sizes = np.maximum(rounding_sizes(network.network(), self.centres), LEAST_NOISE)
+        return CarriedNoise(float(np.median((self.sd / sizes)[shown])))
 
 
 def random_coordinates(asked: Asked, frame: Frame, n: int, spread: float = SPREAD) -> FloatArray:

@@ -162,7 +162,8 @@ class Orthant:
         z = np.array(ends)
         ways = self.sizes * self.asked.rng.standard_normal(z.shape) @ (self.inverse.T @ self.layer.frame.basis)
         noise = scatter(self.asked, self._points(z), ways) / self._lengths(z)[:, None]
-        return np.asarray(np.quantile(noise, quantile, axis=0))
+        shown = [each[each > 0] for each in noise.T]  # where answers are constant there is none
+        return np.array([np.quantile(each, quantile) if len(each) else 1.0 for each in shown])
 
     def _lengths(self, z: FloatArray) -> FloatArray:
         """Of values (n, h), in their sizes."""
