@@ -7,6 +7,7 @@
     HONESTY_PROCESSES=16 python -m benchmarks honesty-float32-layers     300 networks of two hidden layers in float32
     HONESTY_FROM=300 HONESTY_RUNS=60 ...                                 others
     HONESTY_LINK=softmax ...                                             with two outputs and more, their probabilities
+    HONESTY_LAYERS=3 ...                                                 of three hidden layers
 
 The true error is the largest over random inputs at scales 0.1, 1 and 10, on every true hyperplane and
 beside it at distances from 1e-8 to 1e-2, relative to the output's standard deviation. In float32 a network is wrong if
@@ -122,13 +123,13 @@ MOST_SECONDS = 25.0  # of one network
 
 
 def float32_layers() -> None:
-    """Two hidden layers in float32, of mixed shapes and flaws."""
+    """Two hidden layers or three in float32, of mixed shapes and flaws."""
     runs, processes = int(os.environ.get("HONESTY_RUNS", "300")), int(os.environ.get("HONESTY_PROCESSES", "1"))
     counts = {flaw: Counter[str]() for flaw in FLAWS}
     worst = dict.fromkeys(FLAWS, 0.0)
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         first = int(os.environ.get("HONESTY_FROM", "0"))
-        for flaw, ended, error in pool.imap(one_of_two_layers, range(first, first + runs), chunksize=1):
+        for flaw, ended, error in pool.imap(one_of_several_layers, range(first, first + runs), chunksize=1):
             counts[flaw][ended] += 1
             worst[flaw] = max(worst[flaw], error)
     print(f"{'flaw':<14}{'right':>7}{'refused':>9}{'wrong':>7}{'error / own':>13}")
@@ -138,11 +139,11 @@ def float32_layers() -> None:
     print(f"{runs} networks: {total['right']} right, {total['refused']} refused, {total['wrong']} wrong")
 
 
-def one_of_two_layers(number: int) -> tuple[str, str, float]:
+def one_of_several_layers(number: int) -> tuple[str, str, float]:
     """The flaw of a network, how its extraction ended, and the largest error of what is ok, over the target's own."""
     flaw = FLAWS[number % len(FLAWS)]
     softmax = os.environ.get("HONESTY_LINK") == "softmax"
-    true = single_precision(flawed(flaw, FIRST_SEED + number))
+    true = single_precision(flawed(flaw, FIRST_SEED + number, int(os.environ.get("HONESTY_LAYERS", "2"))))
     if softmax and true.outputs == 1:
         return flaw, "passed", 0.0
     target = Probabilities(in_float32(true)) if softmax else in_float32(true)
@@ -162,7 +163,7 @@ def one_of_two_layers(number: int) -> tuple[str, str, float]:
 
 
 def compared_at(true: rl.ReLUNetwork, seed: int) -> list[FloatArray]:
-    """Random inputs at three scales, points on true creases of both layers and beside them; as float32."""
+    """Random inputs at three scales, points on true creases of all layers and beside them; as float32."""
     rng = np.random.default_rng(seed)
     groups = [scale * rng.standard_normal((4000, true.dim)) for scale in (0.1, 1.0, 10.0)]
     on = crease_points(true, Domain(), rng).points
@@ -170,17 +171,19 @@ def compared_at(true: rl.ReLUNetwork, seed: int) -> list[FloatArray]:
     return [rows.astype(np.float32).astype(np.float64) for rows in groups]
 
 
-def flawed(flaw: str, seed: int) -> rl.ReLUNetwork:
-    """A small planted network of two hidden layers with a flaw in one or two neurons."""
+def flawed(flaw: str, seed: int, layers: int) -> rl.ReLUNetwork:
+    """A small planted network of two hidden layers or three with a flaw in one or two neurons of the first or last."""
     rng = np.random.default_rng(seed)
     d, m = int(rng.integers(6, 24)), int(rng.choice([1, 1, 2, 4]))
     h, g = int(rng.integers(3, min(d, 14) + 1)), int(rng.integers(2, 11))
-    network = planted((d, h, g, m), rng, bias=float(rng.choice([0.2, 0.5, 1.0])))
-    (w, v, a), (b, c, e) = ([part.copy() for part in parts] for parts in (network.weights, network.biases))
+    widths = (d, h, g, m) if layers == 2 else (d, max(h, 4), int(rng.integers(3, max(h, 4) + 1)), min(g, 5), m)
+    network = planted(widths, rng, bias=float(rng.choice([0.2, 0.5, 1.0])))
+    weights, biases = ([part.copy() for part in parts] for parts in (network.weights, network.biases))
+    w, after, v, a, b, c = weights[0], weights[1], weights[-2], weights[-1], biases[0], biases[-2]
     small = 10.0 ** rng.uniform(-6, -1)
     match flaw:
         case "weak first":
-            v[:, 0] *= small
+            after[:, 0] *= small
         case "weak second":
             a[:, 0] *= small
         case "dead":
@@ -190,7 +193,7 @@ def flawed(flaw: str, seed: int) -> rl.ReLUNetwork:
         case "same row":
             v[1], c[1] = v[0] + small * v[-1], c[0]
         case "rescaled":
-            w[0], b[0], v[:, 0] = w[0] / small, b[0] / small, v[:, 0] * small
+            w[0], b[0], after[:, 0] = w[0] / small, b[0] / small, after[:, 0] * small
         case "no bias":
             b[:], c[:] = 0, 0
         case "far":
@@ -199,4 +202,4 @@ def flawed(flaw: str, seed: int) -> rl.ReLUNetwork:
             c[0] = -3 * float(np.linalg.norm(v[0]))
         case "on":
             c[0] = 10 * float(np.linalg.norm(v[0]))
-    return rl.ReLUNetwork([w, v, a], [b, c, e])
+    return rl.ReLUNetwork(weights, biases)

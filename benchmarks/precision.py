@@ -148,7 +148,7 @@ def layers_rows() -> list[tuple[Row, int]]:
         (probabilities(64, 32, 16, 10), 10),
         (probabilities(20, 10, 10, 3), 10),
         (float32(30, 64, 32, 2), 2),
-        (float32(20, 15, 10, 5, 1), 2),
+        (float32(20, 15, 10, 5, 1), 10),
         (float32(784, 32, 16, 1), 10),
         (float32(784, 128, 1), 10),
     ]

@@ -410,7 +410,7 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "around": lambda fields: f"around the {'middle of its hyperplanes' if fields['middle'] else 'origin'}",
     "ended": lambda fields: Diagnosis(fields["outcome"]).happened + " " if "outcome" in fields else "",
     "few_digits_failed": lambda fields: (
-        "the methods for them, of one and two hidden layers, did not succeed"
+        "the methods for them, of one to three hidden layers, did not succeed"
         if fields.get("tried")
         else "for the method for few digits"
     ),

@@ -75,7 +75,7 @@ def test_kinks_of_lines_tell_a_row_that_the_orthant_lacks() -> None:
     rows = Orthant(asked, layer).search(12, most=100)
     assert len(rows) == 6
     lacking = rows[2]
-    found = rows_of_kinks(asked, small, layer, gradients, [row for row in rows if row is not lacking])
+    found = rows_of_kinks(asked, small, [(layer.w, layer.b)], gradients, [row for row in rows if row is not lacking])
     best = max(found, key=lambda row: abs(row.v @ lacking.v))
     np.testing.assert_allclose(best.v * np.sign(best.v @ lacking.v), lacking.v, atol=0.01)
 

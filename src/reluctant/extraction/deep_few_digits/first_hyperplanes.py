@@ -68,6 +68,8 @@ def find_first_layer(asked: Asked, small: SmallFrame, planes: list[Hyperplane]) 
             break
         if looks_left:
             planes = small.find_more(MORE_LINES)
+        if len(beside.frame.basis) < min(len(planes), asked.view.dim):
+            beside = KinkGradients(asked, small, larger_frame(asked, small.frame, len(planes)))
     assert best is not None
     return best, beside
 
@@ -94,7 +96,7 @@ def _first_layer(beside: KinkGradients, planes: list[Hyperplane]) -> FirstLayer:
     w = np.array([row.normal / np.linalg.norm(row.normal) for row in found])
     b = np.array([planes[j].offset / np.linalg.norm(row.normal) for j, row in zip(known, found, strict=True)])
     y, gradients = np.concatenate([row.points for row in found]), np.concatenate([row.gradients for row in found])
-    return _turned(beside.frame, w, b, [planes[j].share for j in known], y, gradients)
+    return turned(beside.frame, w, b, [planes[j].share for j in known], y, gradients)
 
 
 class KinkGradients:
@@ -159,7 +161,7 @@ class KinkGradients:
         return found
 
 
-def _turned(
+def turned(
     frame: Frame, w: FloatArray, b: FloatArray, shares: list[float], y: FloatArray, gradients: FloatArray
 ) -> FirstLayer:
     """Rows turned to the side where the slope along them is; a hyperplane that is none spoils the sides of others.

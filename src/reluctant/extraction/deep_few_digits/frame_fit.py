@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer
 from reluctant.extraction.deep_few_digits.layers_fit import (
+    Layer,
     Layers,
     Weighed,
     fit_layers,
@@ -29,6 +29,7 @@ from reluctant.extraction.deep_few_digits.missing_neurons import (
 from reluctant.extraction.deep_few_digits.orthant import SecondRow
 from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
 from reluctant.extraction.few_digits.answer_store import Asked, scatter
+from reluctant.extraction.few_digits.view import LEAST_NOISE
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import whole_space
@@ -62,16 +63,31 @@ class CarriedNoise:
         return np.maximum(sizes, quietest * np.median(sizes, axis=0))
 
 
-def measured_noise(asked: Asked, frame: Frame, network: Layers, calibration: float) -> CarriedNoise:
-    """From short lines in the frame. Cost: 256 rows where noise grows with the answers, else none."""
-    lines = 32
-    if not asked.grows:
-        return CarriedNoise()
-    rng, k = asked.rng, len(frame.basis)
-    centres = random_coordinates(asked, frame, lines)
-    ways = rng.standard_normal((lines, k)) * asked.view.size / np.sqrt(k)
-    sd = scatter(asked, frame.points(centres), ways @ frame.basis)
-    return CarriedNoise(calibration * float(np.median(sd / rounding_sizes(network.network(), centres))))
+@dataclass(frozen=True)
+class ShortLines:
+    """Noise (n, m) of answers around short lines at coordinates (n, k) of a frame; none if noise does not grow."""
+
+    centres: FloatArray
+    sd: FloatArray
+
+    @classmethod
+    def in_frame(cls, asked: Asked, frame: Frame, calibration: float) -> ShortLines:
+        """Cost: 256 rows where noise grows with the answers, else none."""
+        lines = 32 if asked.grows else 0
+        rng, k = asked.rng, len(frame.basis)
+        if not lines:
+            return cls(np.zeros((0, k)), np.zeros((0, asked.outputs)))
+        centres = random_coordinates(asked, frame, lines)
+        ways = rng.standard_normal((lines, k)) * asked.view.size / np.sqrt(k)
+        return cls(centres, calibration * scatter(asked, frame.points(centres), ways @ frame.basis))
+
+    def noise(self, network: Layers) -> CarriedNoise:
+        """If it is of roundings that this network carries; lines on which answers are constant show none."""
+        shown = self.sd > 0
+        if not shown.any():
+            return CarriedNoise()
+        sizes = np.maximum(rounding_sizes(network.network(), self.centres), LEAST_NOISE)
+        return CarriedNoise(float(np.median((self.sd / sizes)[shown])))
 
 
 def random_coordinates(asked: Asked, frame: Frame, n: int, spread: float = SPREAD) -> FloatArray:
@@ -124,21 +140,27 @@ MOST_PRODUCTS = 4e6  # of rows and parameters, for several outputs: few rows wou
 FIT_CHI = 3.0  # root mean square of the residuals, in deviations: above, the structure is wrong
 
 
-def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibration: float) -> FittedFrame:
+def fit_in_frame(
+    asked: Asked, frame: Frame, below: list[Layer], rows: list[SecondRow], calibration: float
+) -> FittedFrame:
     """Outputs by least squares, then all parameters; neurons that answers lack are added. Cost: 1.5 rows a parameter.
 
-    calibration: noise over the length of a piece, over that of short lines.
+    below: hidden layers up to the last one, whose rows these are. calibration: noise over the length of a piece, over
+    that of short lines.
     """
     past_gone, worse, most_placing, most_fruitless = 0.02, 2.0, 2, 1
-    frame, rng, m = layer.frame, asked.rng, asked.outputs
+    if not rows:
+        raise StageFailed("last layer", "no neuron with kinks enough", number=0, limit=1)
+    rng, m = asked.rng, asked.outputs
     with asked.view.oracle.stage("frame"):
-        parameters = layer.w.size + len(rows) * (len(layer.b) + m)
+        parameters = sum(w.size for w, _ in below) + len(rows) * (len(below[-1][1]) + m)
         random = int(1.5 * parameters / asked.answers_a_row) + 200
         earlier = len(asked.in_frame(frame)[0])
         typical = np.arange(earlier, earlier + random)
         asked.ask(frame.points(random_coordinates(asked, frame, random)))
-    start = _with_outputs(asked, layer, rows)
-    fitted = FittedFrame(frame, start, measured_noise(asked, frame, start, calibration))
+    start = _with_outputs(asked, frame, below, rows)
+    lines = ShortLines.in_frame(asked, frame, calibration)
+    fitted = FittedFrame(frame, start, lines.noise(start))
     chi, known, placing, fruitless = np.inf, fitted, 0, 0
     for turn in range(FIT_ROUNDS):
         answers = fitted.answers(asked)
@@ -164,6 +186,9 @@ def fit_in_frame(asked: Asked, layer: FirstLayer, rows: list[SecondRow], calibra
                 network = fit_layers(replace(turned, s=None), some, rng, huber=ROBUST, steps=8, damping=1e-6)
         fitted = replace(fitted, network=network)
         chi = _chi(asked, fitted)
+        if not chi < FIT_CHI:  # a network that was far off before carries other roundings
+            fitted = replace(fitted, noise=lines.noise(network))
+            chi = _chi(asked, fitted)
         if chi < FIT_CHI:
             fitted = replace(fitted, noise=fitted.noise.times(_inner_size(asked, fitted)))
         if turn and chi > worse * (before := _chi(asked, known)):  # the neurons that were added led astray
@@ -222,18 +247,20 @@ def settled_fit(asked: Asked, fitted: FittedFrame) -> FittedFrame:
     return replace(fitted, network=network)
 
 
-def _with_outputs(asked: Asked, layer: FirstLayer, rows: list[SecondRow]) -> Layers:
-    """Both layers as they were found, with outputs and the term past the second layer by least squares."""
-    y, f, asked_rows = asked.in_frame(layer.frame)
+def _with_outputs(asked: Asked, frame: Frame, below: list[Layer], rows: list[SecondRow]) -> Layers:
+    """Hidden layers as they were found, with outputs and the term past the last one by least squares."""
+    y, f, asked_rows = asked.in_frame(frame)
     sd = asked.sd(asked_rows)[:, None]
     v, c = np.array([row.v for row in rows]), np.array([row.c for row in rows])
-    hidden = np.maximum(y @ layer.w.T + layer.b, 0)
+    hidden = y
+    for weights, biases in below:
+        hidden = np.maximum(hidden @ weights.T + biases, 0)
     features = np.column_stack([np.maximum(hidden @ v.T + c, 0), hidden, np.ones(len(y))]) / sd
     scale = np.linalg.norm(features, axis=0)
     scale[scale == 0] = 1.0
     found = np.linalg.lstsq(features / scale, f / sd, rcond=1e-10)[0] / scale[:, None]
     a, s, e = found[: len(c)].T, found[len(c) : -1].T, found[-1]
-    return Layers(layer.w, layer.b, v, c, a, e, s)
+    return Layers.of([*below, (v, c)], a, e, s)
 
 
 def _without_idle(asked: Asked, fitted: FittedFrame, measured: int) -> FittedFrame:

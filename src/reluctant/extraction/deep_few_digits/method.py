@@ -1,4 +1,4 @@
-"""`FewDigitsDeep`: the stages for two hidden layers and answers of few digits, in order.
+"""`FewDigitsDeep`: the stages for two or three hidden layers and answers of few digits, in order.
 
 Noise, first layer, rows and sides, second layer, frame, extension, last fit. Structure needs two digits, because
 Gauss–Newton on all parameters comes from 3 % to the noise of the answers; what breaks it is a neuron that is missing.
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, find_first_layer
+from reluctant.extraction.deep_few_digits.first_hyperplanes import FirstLayer, KinkGradients, find_first_layer
 from reluctant.extraction.deep_few_digits.frame_fit import FittedFrame, fit_in_frame, settled_fit
 from reluctant.extraction.deep_few_digits.kink_rows import rows_of_kinks
 from reluctant.extraction.deep_few_digits.last_fit import fit_everywhere, fit_nearby
@@ -19,6 +19,7 @@ from reluctant.extraction.deep_few_digits.layers_fit import Layers
 from reluctant.extraction.deep_few_digits.named_kinks import find_wide_layers
 from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
+from reluctant.extraction.deep_few_digits.third_layer import upper_layers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.method import choose_distance
 from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, SmallFrame
@@ -33,9 +34,10 @@ from reluctant.verification.precision import CarriedPrecision
 
 @dataclass(frozen=True)
 class FewDigitsDeep(Method):
-    """Extraction of two hidden layers from answers of few digits, to the noise they have.
+    """Extraction of two or three hidden layers from answers of few digits, to the noise they have.
 
-    The first layer may have as many neurons as there are inputs; with several outputs it may have more.
+    The first layer may have as many neurons as there are inputs; of two with several outputs it may have more. The
+    second of three may have as many as the first.
 
     Arguments:
         quiet: segments without a new row of the second layer, after which the search for them ends.
@@ -92,7 +94,7 @@ class FewDigitsDeep(Method):
         if asked.outputs > 1 and asked.view.is_space and len(planes) > asked.view.dim:
             layer, rows = find_wide_layers(asked, small, planes)
             keep(_of_first_layer(asked, layer))
-            fitted = fit_in_frame(asked, layer, rows, float(calibration.max()))
+            fitted = fit_in_frame(asked, layer.frame, [(layer.w, layer.b)], rows, float(calibration.max()))
             return fit_everywhere(asked, fitted.of_inputs(), self.random_share)
         fitted = self._fitted_in_frame(asked, small, planes, float(calibration.max()), keep)
         everywhere = extend_to_all(asked, settled_fit(asked, fitted))
@@ -104,19 +106,44 @@ class FewDigitsDeep(Method):
         """The network in a frame in which all neurons of the first layer can be on."""
         layer, gradients = find_first_layer(asked, small, planes)
         keep(_of_first_layer(asked, layer))
-        orthant = Orthant(asked, layer)
+        orthant, first = Orthant(asked, layer), (layer.w, layer.b)
         h = len(layer.b)
         for quiet in (self.quiet, 2 * self.quiet):
             rows = orthant.search(quiet, most=2 * h + 100)
+            if asked.view.is_space and orthant.bends(rows):
+                return self._three_layers(asked, small, layer, gradients, orthant, calibration)
             if not (rows and asked.view.is_space and quiet == self.quiet):  # in all of space that rarely lacks one
-                rows += rows_of_kinks(asked, small, layer, gradients, rows)
+                rows += rows_of_kinks(asked, small, [first], gradients, rows)
             if not rows:
                 raise StageFailed("second layer", "no crease where the first layer is on", number=0, limit=1)
             try:
-                return fit_in_frame(asked, layer, rows, calibration)
+                return fit_in_frame(asked, layer.frame, [first], rows, calibration)
             except StageFailed as failure:
                 failed = failure
         raise failed
+
+    def _three_layers(
+        self, asked: Asked, small: SmallFrame, layer: FirstLayer, gradients: KinkGradients, orthant: Orthant,
+        calibration: float,
+    ) -> FittedFrame:  # fmt: skip
+        """Three hidden layers by what the orthant shows; if that lacks a neuron, with kinks of lines elsewhere too.
+
+        A neuron without a crease may be off at inputs that are too few to be met: then no network is given.
+        """
+        second, neurons = upper_layers(orthant)
+        below = [(layer.w, layer.b), second]
+        try:
+            return _with_all_creases(fit_in_frame(asked, layer.frame, below, neurons.rows(), calibration))
+        except StageFailed:
+            rows_of_kinks(asked, small, below, gradients, [], neurons)
+            return _with_all_creases(fit_in_frame(asked, layer.frame, below, neurons.rows(fewest=3), calibration))
+
+
+def _with_all_creases(fitted: FittedFrame) -> FittedFrame:
+    """The same, if no term past the last layer is left."""
+    if fitted.network.s is not None:
+        raise StageFailed("last layer", "a neuron has no crease where one was looked for", number=1, limit=0)
+    return fitted
 
 
 def _of_target(asked: Asked, fitted: FittedFrame) -> ReLUNetwork:

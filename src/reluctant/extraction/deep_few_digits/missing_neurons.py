@@ -220,7 +220,8 @@ def with_missing(network: Layers, kinks: list[MissingKink], explained: FloatArra
             groups.append([kink])
         else:
             group.append(kink)
-    first = [group for group in groups if not group[0].is_last]
+    # Gradients have shown the whole first layer of three: what looks like a neuron of it is one of the second.
+    first = [] if network.between else [group for group in groups if not group[0].is_last]
     second = [group for group in groups if group[0].is_last]
     if first:  # a missing row of the first layer makes chance rows of the second look right
         second = [group for group in second if len(group) >= 2]

@@ -22,6 +22,7 @@ ROW_ERROR = 0.05  # within the basin of the fit
 KNOWN_ERROR = 3e-3  # of a row that other kinks are laid to: one known worse would swallow those of its neighbours
 HIT_TOLERANCE = 0.03  # of a segment: a kink is that close by chance
 HITS_A_MISS = 2.0
+SAME_PLACE, SAME_ANGLE = 1e-3, 0.03  # of values, and between normals: a kink that close is on a neuron's crease
 LEAST_MARGIN = 1e-3  # of the middle of a box from its walls, and of values there from 0, in their sizes
 
 
@@ -35,6 +36,11 @@ class SecondRow:
     errors: FloatArray
     hits: int = 0
     misses: int = 0
+
+    @property
+    def share(self) -> float:
+        """Part of its crossings that are kinks."""
+        return self.hits / (self.hits + self.misses + 0.5)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,22 @@ class Segment:
         return self.start + np.atleast_1d(t)[:, None] * (self.stop - self.start)
 
 
+@dataclass(frozen=True)
+class OrthantJump:
+    """A kink at z (h,): the jump there is size · normal ⊗ output, with its error over the size."""
+
+    z: FloatArray
+    normal: FloatArray
+    size: float
+    output: FloatArray
+    error: float
+
+    def is_of(self, v: FloatArray, c: FloatArray) -> bool:
+        """True if it is on the crease of one of the neurons v (n, h), c (n,), whose rows have norm one."""
+        close = np.abs(v @ self.z + c) < (8 * self.error + SAME_PLACE) * np.linalg.norm(self.z)
+        return bool((close & (1 - np.abs(v @ self.normal) < SAME_ANGLE**2 / 2)).any())
+
+
 class Orthant:
     """The part of a frame in which all first-layer neurons are on, and the second layer's rows there."""
 
@@ -61,6 +83,8 @@ class Orthant:
         self.middle = np.zeros(len(layer.b)) if asked.view.is_space else self._middle_of_box()
         self.segments: list[Segment] = []
         self.rows: list[SecondRow] = []
+        self.jumps: list[OrthantJump] = []
+        self.slopes: list[tuple[FloatArray, FloatArray, FloatArray]] = []  # values (n, h), gradients (n, m, h), noise
         self.noise = self._measured_noise() if asked.grows else None
 
     @property
@@ -77,8 +101,17 @@ class Orthant:
                 if still >= quiet and number >= 2 * self.width:
                     break
                 still = 0 if self._read_segment(*self._ends(number, axes)) else still + 1
-        rows = [self._confirmed(row) for row in self.rows]
-        return self._apart([row for row in rows if row.hits and row.hits >= HITS_A_MISS * row.misses])
+        return apart([row for row in self.met() if row.hits and row.hits >= HITS_A_MISS * row.misses])
+
+    def met(self) -> list[SecondRow]:
+        """All rows so far, with their crossings."""
+        return [self._confirmed(row) for row in self.rows]
+
+    def bends(self, rows: list[SecondRow]) -> bool:
+        """True if most kinks are of no straight crease, so that there is a third layer."""
+        few, v, c = 6, np.array([row.v for row in rows]), np.array([row.c for row in rows])
+        straight = sum(jump.is_of(v, c) for jump in self.jumps) if rows else 0
+        return len(self.jumps) > 2 * straight + few
 
     def _ends(self, number: int, axes: np.ndarray) -> tuple[FloatArray, FloatArray]:
         """From axis to axis, farther out the second time round, then anywhere."""
@@ -129,7 +162,8 @@ class Orthant:
         z = np.array(ends)
         ways = self.sizes * self.asked.rng.standard_normal(z.shape) @ (self.inverse.T @ self.layer.frame.basis)
         noise = scatter(self.asked, self._points(z), ways) / self._lengths(z)[:, None]
-        return np.asarray(np.quantile(noise, quantile, axis=0))
+        shown = [each[each > 0] for each in noise.T]  # where answers are constant there is none
+        return np.array([np.quantile(each, quantile) if len(each) else 1.0 for each in shown])
 
     def _lengths(self, z: FloatArray) -> FloatArray:
         """Of values (n, h), in their sizes."""
@@ -177,6 +211,9 @@ class Orthant:
         steps = steps_both_ways(self.asked.view, points, directions, steps)
         slopes, sds = central_gradients(self._ask, points, directions, steps)
         place, new = {run: i for i, run in enumerate(beside)}, False
+        straight = np.isfinite(sds).all(axis=1)
+        gradients = np.swapaxes(slopes[straight], 1, 2)
+        self.slopes.append((z[straight], gradients, np.linalg.norm(sds[straight], axis=1)))
         for kink in kinks:
             pair = [place[kink.left], place[kink.right]]
             sd = np.linalg.norm(sds[pair], axis=0)
@@ -184,8 +221,9 @@ class Orthant:
             size, noise = float(np.linalg.norm(amount)), float(np.linalg.norm(sd))
             if not noise < ROW_ERROR * size or left > 8 * noise:
                 continue
-            c = -float(v @ segment.at(np.array([kink.t]))[0])
-            new |= self._joined(SecondRow(v, c, noise / size, sd / size))
+            at = segment.at(np.array([kink.t]))[0]
+            self.jumps.append(OrthantJump(at, v, size, amount / size, noise / size))
+            new |= self._joined(SecondRow(v, -float(v @ at), noise / size, sd / size))
         return new
 
     def _joined(self, row: SecondRow) -> bool:
@@ -197,17 +235,6 @@ class Orthant:
                 return False
         self.rows.append(row)
         return True
-
-    def _apart(self, rows: list[SecondRow]) -> list[SecondRow]:
-        """One of those that are nearly the same hyperplane, the one known best: two of them, and the fit is lost."""
-        same = 2 * ROW_ERROR
-        kept: list[SecondRow] = []
-        for row in sorted(rows, key=lambda row: row.error):
-            signs = [np.sign(other.v @ row.v) for other in kept]
-            near = (np.linalg.norm(other.v - sign * row.v) < same for other, sign in zip(kept, signs, strict=True))
-            if not any(near):
-                kept.append(row)
-        return kept
 
     def _confirmed(self, row: SecondRow) -> SecondRow:
         """With its crossings of all segments: kinks, or straight."""
@@ -222,3 +249,15 @@ class Orthant:
             shown = segment.reading.shows(t, tolerance) if tolerance < HIT_TOLERANCE else None
             hits, misses = hits + (shown is True), misses + (shown is False)
         return replace(row, hits=hits, misses=misses)
+
+
+def apart(rows: list[SecondRow]) -> list[SecondRow]:
+    """One of those that are nearly the same hyperplane, the one known best: two of them, and the fit is lost."""
+    same = 2 * ROW_ERROR
+    kept: list[SecondRow] = []
+    for row in sorted(rows, key=lambda row: row.error):
+        signs = [np.sign(other.v @ row.v) for other in kept]
+        near = (np.linalg.norm(other.v - sign * row.v) < same for other, sign in zip(kept, signs, strict=True))
+        if not any(near):
+            kept.append(row)
+    return kept

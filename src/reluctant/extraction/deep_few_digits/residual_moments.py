@@ -40,7 +40,8 @@ def neuron_from_moments(network: Layers, answers: Weighed) -> Layers | None:
     lengths = np.maximum(np.linalg.norm(answers.y, axis=1), 1e-300)
     lengths = lengths / np.median(lengths)
     hidden = np.maximum(network.states(answers.y)[-2], 0)
-    first, second = (_best_hinge(values, lengths, left) for values in (answers.y, hidden))
+    first = None if network.between else _best_hinge(answers.y, lengths, left)  # three layers begin with a whole first
+    second = _best_hinge(hidden, lengths, left)
     if second is not None and (first is None or second.gain > first.gain):
         return _with_last(network, second, answers, left)
     return None if first is None else _with_first(network, first, answers, left)

@@ -82,6 +82,11 @@ class StraightRun:
         """Half way."""
         return (self.low + self.high) / 2
 
+    @property
+    def is_constant(self) -> bool:
+        """True if no slope shows."""
+        return float(np.abs(self.slope).max()) < STRAIGHT * self.slope_sd
+
     def off(self, samples: LineSamples) -> FloatArray:
         """How far samples (n,) are from the line, in deviations."""
         away = samples.t - self.centre
@@ -149,11 +154,14 @@ class LineReading:
         return np.array([kink.sd for kink in self.kinks])
 
     def shows(self, t: float, tolerance: float) -> bool | None:
-        """Whether there is a kink at t; None where the line was not read."""
+        """Whether there is a kink at t; None where the line was not read, or answers are constant.
+
+        Where deeper layers are off as a whole no neuron shows.
+        """
         if len(self.kinks) and (np.abs(self.positions - t) < tolerance + 6 * self.position_sds).any():
             return True
-        inside = any(run.low + tolerance < t < run.high - tolerance for run in self.runs)
-        return False if inside else None
+        run = next((run for run in self.runs if run.low + tolerance < t < run.high - tolerance), None)
+        return None if run is None or run.is_constant else False
 
     def around(self, kinks: list[Kink]) -> tuple[list[int], FloatArray, FloatArray]:
         """Numbers of the runs beside these kinks, their middles and their lengths."""

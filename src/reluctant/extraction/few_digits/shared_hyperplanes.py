@@ -108,22 +108,24 @@ class SmallFrame:
     def find(self, least_share: float = 0.0) -> list[Hyperplane]:
         """Read lines until two more add no hyperplane and nearly each has three kinks. Cost: 15 to 25 rows a kink.
 
+        Two that show fewer kinks than there are hyperplanes are not enough: answers are constant on parts of them.
         least_share: hyperplanes for each kink of a line, below which few lines are enough.
         """
         enough_kinks, still_enough, rare_share = 3, 2, 0.02
         found: list[Hyperplane] = []
-        still = 0
+        still = kinks = 0
         with self.asked.view.oracle.stage("first layer"):
             for lines in range(1, MOST_LINES + 1):
                 self.read_line()
                 if lines < FEWEST_LINES:
                     continue
                 before, found = len(found), self.hyperplanes()
-                still = still + 1 if len(found) == before else 0
+                still, kinks = (still + 1, kinks) if len(found) == before else (0, len(self.kinks))
                 if len(found) < least_share * self.kinks_a_line:
                     break
                 rare = sum(len(plane.kinks) < enough_kinks for plane in found)
-                if still >= still_enough and rare <= rare_share * len(found):
+                seen = len(self.kinks) - kinks >= len(found) > 0
+                if still >= still_enough and seen and rare <= rare_share * len(found):
                     break
         return found
 
