@@ -40,7 +40,6 @@ from reluctant.interface.health import ROWS_PER_LINE, VERB_LINES
 from reluctant.interface.noise import UNIFORM_SD
 from reluctant.messages import Diagnosis
 from reluctant.numerics import unit_roundoff
-from reluctant.verification.cells import LINE_REACH
 from reluctant.verification.points import LINE_POINTS, SCALES
 from reluctant.verification.precision import rows_held_out
 
@@ -176,15 +175,9 @@ class CostFormula:
     crowds: bool = False
 
 
-MET_BY_A_LINE = 2 / math.pi * math.atan(LINE_REACH)  # share of the neurons, at three scales of use to either side
-ON_LINES_ALONE = 0.75  # of the points on lines and elsewhere
-
-
 def _verify_rows(h: int, spent: float, on_creases: int, all_parameters: int | None = None) -> float:
     counts, far = shallow_counts(int(spent), all_parameters), FAR_POINTS if h <= FEW_NEURONS else 0
-    pieces, asked = 2 * (1 + MET_BY_A_LINE * h), ON_LINES_ALONE * counts.on_lines
-    whole = pieces - asked if asked < pieces <= counts.most_on_lines else 0.0
-    return float(counts.random + counts.on_lines + whole + on_creases + far)
+    return float(counts.random + counts.on_lines + on_creases + far)
 
 
 def _is_small(d: int, h: int, m: int) -> bool:
