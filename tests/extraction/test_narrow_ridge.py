@@ -112,3 +112,11 @@ def test_lines_have_a_point_in_every_piece() -> None:
         pieces.append(len(np.unique(np.hstack(network.patterns(points)[:2]), axis=0)))
     assert pieces[0] > 12
     assert pieces[1] > 16
+
+
+def test_lines_of_a_wide_network_have_one_too_where_that_is_a_small_share_of_the_rows() -> None:
+    network = planted((20, 60, 1), 3)
+    points = line_points(network, 48, Domain(), np.random.default_rng(0), most=400)
+    assert 80 < len(points) <= 2 * 61
+    assert len(np.unique(network.patterns(points)[0], axis=0)) > 0.9 * len(points)  # some pieces are very narrow
+    assert len(line_points(network, 48, Domain(), np.random.default_rng(0), most=60)) == 48

@@ -237,6 +237,7 @@ def shallow_counts(spent: int, parameters: int | None = None) -> PointCounts:
         per_neuron=0,
         at_use=int(np.clip(2e-2 * spent, 100, MOST_AT_USE)),
         on_lines=int(np.clip(5e-3 * spent, 16, LINE_POINTS)),
+        most_on_lines=int(1e-2 * spent),
     )
 
 
@@ -247,6 +248,7 @@ def deep_counts(depth: int, spent: int) -> PointCounts:
         per_neuron=1,
         at_use=int(np.clip(2e-2 * spent, POINTS_FOR_DEEP, 800)),
         on_lines=LINE_POINTS if spent < FEW_ROWS else int(min(1e-2 * spent, 400)),
+        most_on_lines=0 if spent < FEW_ROWS else int(2e-2 * spent),
         alone=int(ALONE_SHARE * spent),
         covering=COVERING_ROWS if depth > TWO_HIDDEN else 0,
     )

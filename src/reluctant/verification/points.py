@@ -58,6 +58,7 @@ class PointCounts:
     per_neuron: int = 2
     at_use: int = 0
     on_lines: int = LINE_POINTS
+    most_on_lines: int = 0
     on_rays: int = 0
     far: int = 0
     alone: int = 0
@@ -112,7 +113,7 @@ def comparison_points(
     groups = [random_group(scale, domain.sample(rng, count, network.dim, scale)) for scale, count in drawn]
     rarely = rare_points(network, counts.on_lines // 2, domain, rng)
     largest = extreme_points(network, counts.on_lines // 4 if extremes else 0, domain, rng)
-    on_line = line_points(network, counts.on_lines - len(rarely) - len(largest), domain, rng)
+    on_line = line_points(network, counts.on_lines - len(rarely) - len(largest), domain, rng, counts.most_on_lines)
     anywhere, none = domain.is_space, np.empty((0, network.dim))
     rays = ray_points(network.dim, counts.on_rays, rng) if counts.on_rays and anywhere else none
     single = alone_points(network, counts.alone, rng) if counts.alone and anywhere else none
@@ -266,11 +267,14 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
     return domain.nearest(points + FAR_BESIDE * sizes * rng.standard_normal(points.shape))
 
 
-def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator) -> FloatArray:
-    """Points (count, d) on lines through the scale of use, in turn between any two creases of the network there.
+def line_points(
+    network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator, most: int = 0
+) -> FloatArray:
+    """Points (count, d) on two lines through the scale of use, in turn between any two creases of the network there.
 
     A neuron that the network lacks, or has too many, bends the target at one place of a line and shows in every piece
-    beyond. So one point in each piece finds it wherever the line meets it.
+    beyond. So one point in each piece finds it wherever the line meets it, also if another takes its bend back further
+    on. most: points, more than `count`, if so many do for all pieces.
     """
     most_values = 2_000_000  # of neurons along a line: a wide network is read in coarser steps
     points = [np.empty((0, network.dim))]
@@ -283,6 +287,7 @@ def line_points(network: ReLUNetwork, count: int, domain: Domain, rng: np.random
         for active in patterns[: network.depth - 1]:
             changed |= (active[1:] != active[:-1]).any(axis=1)
         bounds = np.concatenate([[0.0], shares[1:][changed], [1.0]])
+        part = len(bounds) - 1 if part < len(bounds) - 1 <= most // 2 else part
         pieces = rng.permutation(len(bounds) - 1)[np.arange(part) % (len(bounds) - 1)]
         chosen = bounds[pieces] + rng.uniform(0.1, 0.9, part) * np.diff(bounds)[pieces]
         points.append(ends[0] + chosen[:, None] * (ends[1] - ends[0]))

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from sweeps import sweep
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import reluctant as rl
 from reluctant.extraction import AnyDepth, LayerLimits
@@ -169,3 +170,18 @@ def test_a_third_layer_that_agrees_on_no_sides_sends_the_search_below_once_more(
 
     assert widths() == true.widths
     assert widths(repairs=0) != true.widths
+
+
+def test_the_search_computes_in_one_thread() -> None:
+    """Its systems are small: more threads wait for each other, and on a busy machine that is most of the time."""
+    true, seen = planted((8, 6, 4, 1), 0), set[int]()
+
+    def target(rows: np.ndarray) -> np.ndarray:
+        seen.update(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return true(rows)
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        oracle = rl.open_oracle(target, dim=8)
+        seen.clear()
+        rl.extract(oracle, AnyDepth(search=LayerLimits(layers=1)), attempts=1)
+    assert 1 in seen

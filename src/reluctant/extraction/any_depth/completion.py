@@ -229,9 +229,10 @@ def complete(ladder: Ladder, memory: Memory, rng: np.random.Generator, settings:
         with ladder.oracle.stage("completion"):
             ladder.store.scan(found.segments(rng, found.known.domain))
             put_back, before = ladder.kept(), ladder.settled
+            most = wrong_share(found.known, memory, rng, settings)
             try:
                 ladder.look_again()
-                worse = wrong_share(ladder.known(), memory, rng, settings) >= MOST_WRONG
+                worse = ladder.settled != before and wrong_share(ladder.known(), memory, rng, settings) > most
             except StageFailed:
                 worse = True
             if worse:  # a neuron was lost on the way, or one was added that is none

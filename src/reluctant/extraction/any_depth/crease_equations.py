@@ -344,6 +344,36 @@ def _sides_of(equations: Sequence[_SideEquations], *, final: bool) -> BoolArray 
     return np.asarray((rounded > 0) | (~seen & left))
 
 
+def try_sides(known: KnownLayers, creases: Sequence[Crease], most: float) -> BoolArray | None:
+    """Which neurons of the last layer to turn, if with one choice alone all creases are ones of the next layer.
+
+    Above few neurons creases show in one of their cells alone, where sides and what goes on beside look alike.
+    most: residual of a crease.
+    """
+    most_undecided = 6  # neurons: more have too many combinations
+    undecided = np.flatnonzero(known.layers[-1].undecided)
+    if not creases or len(undecided) > most_undecided:
+        return None
+    found = None
+    for choice in product((False, True), repeat=len(undecided)):
+        wrong = np.zeros(len(known.layers[-1]), dtype=bool)
+        wrong[undecided] = choice
+        sided = known.with_sides(wrong)
+        if all(_is_told(sided, crease, most) for crease in creases):
+            if found is not None:
+                return None
+            found = wrong
+    return found
+
+
+def _is_told(known: KnownLayers, crease: Crease, most: float) -> bool:
+    """True if a crease is one of these features, by more equations than there are unknowns."""
+    spare = 2  # equations that features chosen at random would not satisfy
+    incoming = solve_crease(known, crease)
+    settled = len(incoming.weights) - incoming.open.shape[1]
+    return incoming.residual < most and settled + spare <= len(crease.normal) + len(crease.points) - 1
+
+
 @dataclass(frozen=True)
 class SettledWeights:
     """Weights with the open coefficients chosen; `on` if the neuron is on where they play a part.

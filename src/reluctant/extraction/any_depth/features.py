@@ -71,7 +71,7 @@ class Layer:
         sign = np.where(wrong, -1.0, 1.0)
         both = self.mirrored if mirrored is None else np.union1d(self.mirrored, np.flatnonzero(mirrored))
         decided = np.zeros(len(self), dtype=bool)
-        return Layer(sign[:, None] * self.weights, sign * self.biases, decided, self.carried, both)
+        return Layer(sign[:, None] * self.weights, sign * self.biases, decided, self.carried, both, self.open)
 
     def with_all_carried(self) -> Layer:
         """Sides as they are, and the whole layer before carried on: what turns a neuron round is linear in it."""

@@ -296,13 +296,21 @@ def passes_kinks(store: KinkStore, known: KnownLayers, incoming: IncomingWeights
     return np.asarray((near < SAME_PLACE) & incoming.determined(slopes.features))
 
 
+def _is_rounding(incoming: IncomingWeights, features: FloatArray, values: FloatArray) -> BoolArray:
+    """Values (n,) of no sign: zero up to rounding, as where all units below are off and there is no bias."""
+    of_the_terms = 1e-12
+    terms = np.linalg.norm(features - incoming.start, axis=1) * np.linalg.norm(incoming.weights)
+    return np.asarray(np.abs(values) <= of_the_terms * terms)
+
+
 def line_score(store: KinkStore, known: KnownLayers, incoming: IncomingWeights) -> LineScore:
     """Count hits and misses on all lines, where the neuron is determined."""
     kinks = store.kinks
     hit = passes_kinks(store, known, incoming)
     points = np.concatenate([kinks.point, store.ends[:, 0], store.ends[:, 1]])
     features = known.features(points)
-    positive, sure = incoming.values(features) > 0, incoming.determined(features)
+    values = incoming.values(features)
+    positive, sure = values > 0, incoming.determined(features) & ~_is_rounding(incoming, features, values)
     on = np.concatenate([hit, np.zeros(2 * store.lines, dtype=bool)])
     line = np.concatenate([kinks.line, np.arange(store.lines), np.arange(store.lines)])
     rank = np.concatenate([np.ones(len(kinks)), np.zeros(store.lines), np.full(store.lines, 2.0)])

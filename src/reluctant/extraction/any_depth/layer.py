@@ -26,12 +26,13 @@ from reluctant.extraction.any_depth.crease_equations import (
     settled_by_states,
     settled_sides,
     solve_crease,
+    try_sides,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer, OpenWeights
 from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
 from reluctant.extraction.any_depth.open_weights import carried_states
-from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of
+from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of, reached
 from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
 from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import StageFailed, check_settings
@@ -76,6 +77,17 @@ def lies_on(known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> bo
     sizes = np.linalg.norm(features - features.mean(axis=0), axis=1).max() + 1
     on = np.abs(incoming.values(features)) <= same * sizes * np.linalg.norm(incoming.weights)
     return bool(on.all() and incoming.determined(features).all())
+
+
+def is_sum(incoming: IncomingWeights, others: Sequence[IncomingWeights]) -> bool:
+    """True if weights are a sum of those of others that span less than everything."""
+    dependent = 1e-7  # of the weights: what such a sum leaves
+    weights = incoming.weights
+    if not 0 < len(others) < len(weights):
+        return False
+    rows = np.array([each.weights / np.linalg.norm(each.weights) for each in others])
+    left = weights - np.linalg.lstsq(rows.T, weights, rcond=dependent)[0] @ rows
+    return bool(np.linalg.norm(left) <= dependent * np.linalg.norm(weights))
 
 
 def off_at(neuron: Neuron, points: FloatArray) -> float:
@@ -123,7 +135,13 @@ def as_layer(neurons: Sequence[Neuron], features: FloatArray, *, both: bool = Fa
     size = np.linalg.norm(rows, axis=1) * np.array([-1.0 if n.turned else 1.0 for n in neurons])
     undecided = np.array([n.turned is None for n in neurons])
     mirrored = np.flatnonzero([n.mirrored for n in neurons])
-    return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried), mirrored)
+    nowhere = np.empty((0, neurons[0].crease.points.shape[1]))
+    open_ = [
+        OpenWeights(k, n.incoming.open, n.crease.points[0], nowhere, nowhere)
+        for k, n in enumerate(neurons)
+        if not n.incoming.closed
+    ]
+    return Layer(rows / size[:, None], biases / size, undecided, np.flatnonzero(carried), mirrored, tuple(open_))
 
 
 @dataclass(frozen=True)
@@ -184,6 +202,7 @@ class LayerSearch:
         self.tried_again: set[int] = set()  # for neurons that show in part of space
         self.turned: BoolArray | None = None  # neurons of the layer below that were turned, once that is known
         self.mirrored: BoolArray | None = None  # those that are active on both sides
+        self.stuck: dict[bytes, int] = {}  # open coefficients of creases that following closed none of
         self.begun = False  # with neurons that were known before
         self.fitted: dict[bytes, FloatArray] = {}  # weights that answers gave, by the first point of a crease
         self.open_sides = False  # there are no sides to find: layers see more than the one before them
@@ -278,10 +297,13 @@ class LayerSearch:
 
     def followed_on(self, neuron: Neuron) -> Neuron:
         """A neuron with open coefficients followed to where they show, as far as its equations agree then."""
-        if neuron.incoming.closed:
+        start, open_ = neuron.crease.points[0].tobytes(), neuron.incoming.open.shape[1]
+        if neuron.incoming.closed or self.stuck.get(start, 0) == open_:
             return neuron
         crease = follow_crease(self.asker, self.known, neuron.crease)
         further = None if crease is None else self.accepted(crease)
+        if further is None or further.incoming.open.shape[1] == open_:
+            self.stuck[start] = open_
         return neuron if further is None else further
 
     def without_parts(self, neurons: Sequence[Neuron]) -> list[Neuron]:
@@ -424,6 +446,21 @@ class LayerSearch:
     def unread(self) -> IntArray:
         """Neurons of the layer below that none of these reads: parts of neurons of this layer, in one of its cells."""
         return find_unread(self.known, [neuron.incoming for neuron in self.neurons])
+
+    def one_sided(self) -> IntArray:
+        """Neurons whose kinks lie on one side alone of most others: parts of deeper ones, in one cell of these."""
+        fewest, most_of_them = 8, 0.75  # kinks; share of the others
+        found = list[int]()
+        for k, neuron in enumerate(self.neurons):
+            passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
+            others = [n.incoming for n in self.neurons if n.incoming.closed and n is not neuron]
+            if len(passed) < fewest or not others:
+                continue
+            features = self.known.features(passed)
+            sides = [other.values(features) > 0 for other in others]
+            if np.mean([side.all() or not side.any() for side in sides]) >= most_of_them:
+                found.append(k)
+        return np.array(found, dtype=np.intp)
 
     def misplaced(self) -> list[Neuron]:
         """Creases that do not bend at the neurons of the layer below: they belong to that layer themselves."""
@@ -592,13 +629,21 @@ class LayerSearch:
             wrong, self.mirrored = both
         elif wrong is None and final and len(self.neurons) > fewest_to_doubt:
             wrong = self.doubt()
-        if wrong is None:
+        if wrong is not None and self.takes(wrong):
             return
+        wrong = try_sides(self.known, [neuron.crease for neuron in self.neurons], LARGEST_RESIDUAL) if final else None
+        if wrong is not None:
+            self.takes(wrong)
+
+    def takes(self, wrong: BoolArray) -> bool:
+        """Turn these neurons of the layer below and solve all creases again; False if none is one with these sides."""
         before, neurons = self.known, self.neurons
         self.turned, self.known = wrong, self.known.with_sides(wrong, self.mirrored)
         self.solve_again()
-        if not self.neurons:  # no crease is one with these sides
-            self.known, self.neurons, self.turned, self.mirrored = before, neurons, None, None
+        if self.neurons:
+            return True
+        self.known, self.neurons, self.turned, self.mirrored = before, neurons, None, None
+        return False
 
     def solve_again(self) -> None:
         """Solve all creases in the features as they are now."""
@@ -663,6 +708,8 @@ class LayerSearch:
         """
         if not self.known.layers and self.limits.in_part:
             self.let_go_bending()
+        if self.known.layers:
+            self.let_go_of_sums()
         on_most = 0.75 * self.store.lines
         hits = {id(neuron): line_score(self.store, self.known, neuron.incoming).hits for neuron in self.neurons}
         for neuron in sorted(self.neurons, key=lambda each: hits[id(each)]):
@@ -677,6 +724,29 @@ class LayerSearch:
             surer = [n for n in self.neurons if n.incoming.closed and hits[id(n)] > hits[id(neuron)]]
             if surer and self.bends_at(surer, neuron):
                 self.neurons = [other for other in self.neurons if other is not neuron]
+
+    def let_go_of_sums(self) -> None:
+        """Let go of neurons that are sums of others, and show only on one side of all of these: they read those.
+
+        Above a few neurons, nothing shows where all of these are off, so that such a crease never seems to end. Not
+        where it is nowhere else: above a few features all neurons are sums of others.
+        """
+        for neuron in sorted(self.neurons, key=lambda each: len(each.crease.points)):
+            others = [n.incoming for n in self.neurons if n.incoming.closed and n is not neuron]
+            if neuron.incoming.closed and is_sum(neuron.incoming, self.one_sided_of(neuron, others)):
+                places = reached(self.asker, self.known, neuron.crease, neuron.incoming)
+                beside = self.one_sided_of(neuron, others, places)
+                if not is_sum(neuron.incoming, beside):
+                    self.neurons = [other for other in self.neurons if other is not neuron]
+
+    def one_sided_of(
+        self, neuron: Neuron, others: Sequence[IncomingWeights], also: FloatArray | None = None
+    ) -> list[IncomingWeights]:
+        """Those of these neurons on one side of which all points of a crease lie, and these points."""
+        points = neuron.crease.points if also is None else np.concatenate([neuron.crease.points, also])
+        features = self.known.features(points)
+        sides = [other.values(features) > 0 for other in others]
+        return [other for other, side in zip(others, sides, strict=True) if side.all() or not side.any()]
 
     def let_go_bending(self) -> None:
         """Let go of neurons of the first layer whose creases bend where they meet those of others."""
@@ -854,7 +924,7 @@ class Ladder:
                 search.run()
                 if search.explains_little() and self.find_hidden():
                     continue
-                search = self.without_unread(search)
+                search = self.without_deeper(search)
                 if not search.complete:
                     misplaced, hopeful = search.misplaced(), repairs < self.limits.repairs
                     hopeful &= bool(misplaced) or not search.is_well_seen()  # else units missing below are always on
@@ -869,22 +939,31 @@ class Ladder:
                         search.run()  # neurons at odds have ended it before
             return search
 
-    def without_unread(self, search: LayerSearch) -> LayerSearch:
-        """The same layer on the one below without neurons that it does not read, if it explains their kinks too.
+    def without_deeper(self, search: LayerSearch) -> LayerSearch:
+        """The same layer on the one below without neurons that belong to it, if it explains their kinks too.
 
-        Not where neurons are missing below, for those that are found here instead read nothing; nor above the first
-        layer, which every line shows.
+        Those are neurons that it does not read, and such as show on one side alone of others of their layer. Not where
+        neurons are missing below, for those that are found here instead read nothing; nor above the first layer, which
+        every line shows.
         """
+        if len(self.searches) < 2 or search.misplaced():
+            return search
+        for gone in (search.unread(), *self.top.one_sided()[:, None]):
+            search = self.without(gone, search)
+        return search
+
+    def without(self, gone: IntArray, search: LayerSearch) -> LayerSearch:
+        """The same layer on the one below without these neurons, if it explains their kinks too."""
         explained = 0.75  # of their kinks
-        if len(self.searches) < 2 or search.misplaced() or not len(unread := search.unread()):
+        if not len(gone) or len(gone) == len(self.top.neurons):
             return search
         put_back, below = self.kept(), self.top
-        gone = [below.neurons[k].incoming for k in unread]
-        below.neurons = [neuron for k, neuron in enumerate(below.neurons) if k not in unread]
+        lost = [below.neurons[k].incoming for k in gone]
+        below.neurons = [neuron for k, neuron in enumerate(below.neurons) if k not in gone]
         again = self.next_search()
         again.adopt(search.neurons)
         again.run()
-        passed = np.any([passes_kinks(self.store, below.known, incoming) for incoming in gone], axis=0)
+        passed = np.any([passes_kinks(self.store, below.known, incoming) for incoming in lost], axis=0)
         known_well = [sum(neuron.incoming.closed for neuron in each.neurons) for each in (search, again)]
         as_well = known_well[1] >= known_well[0] and (again.complete or (again.is_well_seen() and not search.complete))
         if as_well and again.unexplained()[passed].mean() <= 1 - explained:

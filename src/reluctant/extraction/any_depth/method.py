@@ -38,7 +38,7 @@ from reluctant.extraction.method import (
 from reluctant.geometry import DistanceNoise, Question
 from reluctant.messages import Diagnosis, Notes
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.numerics import DOUBLE, FloatArray, one_blas_thread
 from reluctant.oracles import Counting
 
 LIMITS = Notes((Diagnosis("layers-where-met"),))
@@ -74,7 +74,12 @@ class AnyDepth(Method):
         check_settings(self, may_be_zero=("many_inputs", "fit_rounds"))
 
     def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
-        """One attempt; raises StageFailed where it gets stuck."""
+        """One attempt; raises StageFailed where it gets stuck. Its systems are small: more threads would wait."""
+        with one_blas_thread():
+            return self.searched(oracle, noise, rng, keep)
+
+    def searched(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
+        """The same in the threads there are."""
         if self.first is None:
             many = self.many_inputs if oracle.facts.domain.is_space else oracle.dim + 1
             space = SearchSpace.of(oracle, noise, rng, many)

@@ -20,15 +20,22 @@ STEPS_TO_PLACES = 20  # of the walks that lead there
 
 def is_there(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> bool:
     """Look at random places of the predicted crease. Cost: 32 rows."""
-    looked_at = 8
     present_share = 0.7  # share of the places that show anything at all
-    starts = incoming.sure_points(known, crease)
-    if not len(starts):
+    places = reached(asker, known, crease, incoming)
+    if not len(places):
         return False
-    chosen = starts[asker.rng.integers(len(starts), size=looked_at)]
-    _, places = find_walls(known, incoming, chosen, STEPS_TO_PLACES, asker.scale, asker.rng)
     seen = _seen_at(asker, known, incoming, places)
     return bool(seen.found.sum() >= max(present_share * (~seen.constant).sum(), 1))
+
+
+def reached(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights) -> FloatArray:
+    """Random places (n, d) of the predicted crease that lie together with its points; none where it is not known."""
+    walks = 8
+    starts = incoming.sure_points(known, crease)
+    if not len(starts):
+        return starts
+    chosen = starts[asker.rng.integers(len(starts), size=walks)]
+    return find_walls(known, incoming, chosen, STEPS_TO_PLACES, asker.scale, asker.rng)[1]
 
 
 def ends_at(asker: Asker, known: KnownLayers, crease: Crease, incoming: IncomingWeights, so_far: KnownLayers) -> bool:
