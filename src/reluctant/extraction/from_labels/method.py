@@ -26,10 +26,11 @@ from reluctant.extraction.from_labels.bent_model import BentModel, Draw
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_search import class_model
 from reluctant.extraction.from_labels.extension import LONG_STEPS, Extension
+from reluctant.extraction.from_labels.first_facet import first_facet
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
 from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch, OneHiddenLayer
-from reluctant.extraction.from_labels.missed_creases import Peeling, first_facet, sharpened
+from reluctant.extraction.from_labels.missed_creases import Peeling, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
@@ -212,7 +213,7 @@ class FromLabels(Method):
         keep(as_network(whole))
         right = search.located.points[model_sides(model, search.located.points, sides)]
         good = flat.rows(right[:1])
-        rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False, together=2)
+        rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False)
         with labels.stage("polish"):
             whole = averaged(space, whole, 10 * fine * space.typical) if flat.few_digits else whole
         with labels.stage("hidden"):
