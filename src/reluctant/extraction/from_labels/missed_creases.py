@@ -33,6 +33,10 @@ TOGETHER = 4  # points where the model is wrong that start a round
 NEAR = 0.01  # of a typical input: two boundary points of one bracket
 
 
+class NoCorner(StageFailed):
+    """Creases around the first facet that do not meet on it: another facet may show more."""
+
+
 @dataclass
 class Peeling:
     """The search for missing neurons in one flat.
@@ -47,6 +51,7 @@ class Peeling:
     offset: float = 1e-6
     whole: bool = True
     together: int = TOGETHER
+    elsewhere: bool = False  # NoCorner is raised where the creases of the first facet do not meet
     known: Certainty | None = None
     waiting: NewFacets | None = None  # facets whose scale no corner has shown yet
 
@@ -82,7 +87,9 @@ class Peeling:
                 model = less
                 continue
             model = self.with_neurons(model, brackets[np.flatnonzero(fresh)])
-            if not model.width and self.waiting and rounds == (LONELY if len(self.waiting) == 1 else ROUNDS - 1):
+            if not model.width and self.waiting and rounds == LONELY:
+                if len(self.waiting) > 1 and self.elsewhere:
+                    raise NoCorner("creases", "creases that do not meet", number=len(self.waiting), limit=1)
                 # A crease that meets no other leaves λ open: every value gives the same labels.
                 one = self.waiting[:1]
                 model = self.with_facets(model, replace(one, scale=row_norms(one.normal)))
