@@ -128,7 +128,7 @@ def test_the_layers_above_a_known_first_one():
     """Most hidden values of an input are 0: creases that meet the boundary only there are found too."""
     true = deep(4, 20, 10, 5)
     oracle = only_labels(rl.open_oracle(lambda x: (true(x)[:, 0] > 0).astype(float), dim=20))
-    size, rng = np.linalg.norm(true.weights[0], axis=1), np.random.default_rng(0)
+    size, rng = np.linalg.norm(true.weights[0], axis=1), np.random.default_rng(1)
     layer = FirstLayer(true.weights[0] / size[:, None], true.biases[0] / size, 1.0, np.ones(10), np.zeros(10))
     seen = look(oracle, None, rng)
     top = rl.FromLabels(hidden_layers=1).search(

@@ -19,6 +19,7 @@ from reluctant.extraction.from_labels.averages import averaged
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints, Points, row_norms
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.extension import Extension
+from reluctant.extraction.from_labels.first_facet import refuse_curves
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import (
     FEW_SEEN,
@@ -28,7 +29,6 @@ from reluctant.extraction.from_labels.joint_polish import (
     polished,
     triangle,
 )
-from reluctant.extraction.from_labels.missed_creases import refuse_curves
 from reluctant.extraction.from_labels.walks import Creases, Facets, Walks, creases_of
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.lines import BoolArray

@@ -87,11 +87,13 @@ class Extension:
         points, rows, step = points[use], rows[use], step[use]
         base, across = self.flat.rows(points.points), self.flat.along(points.across)
         todo, part, steep = np.arange(len(self.outside)), np.ones(len(self.outside)), 1.0
+        inside = np.append(row_norms(model.directions), np.repeat(row_norms(model.slopes).max(), model.classes - 1))
+        expected = row_norms(rows * inside) / np.sqrt(self.flat.dim)  # outside the flat neurons are as steep as inside
         for _ in range(tries):
             again = []
             for some in self.batches(todo, len(use)):
                 t = step * part[some][:, None]
-                scale = steep * t
+                scale = steep * expected * t
                 tol = np.maximum(scale * 2.0**-SHORT_BITS, self.flat.finest)
                 starts = base + t[:, :, None] * self.outside[some][:, None]
                 shift = self.crossings(starts, across, points.pairs, scale, tol, farthest * scale)
@@ -105,7 +107,7 @@ class Extension:
                     self.slopes[e], self.errors[e] = inverse @ wanted, row_norms(inverse)
                     if np.abs(weighted @ self.slopes[e] - wanted).max() > consistent:
                         again.append(e)
-                moved = np.abs(shift / t)
+                moved = np.abs(shift / t) / expected
                 steep = max(float(np.nanmedian(moved)), 1e-6) if np.isfinite(moved).any() else steep
             if not again:
                 return
@@ -118,29 +120,37 @@ class Extension:
         tries, shorter = 4, 3.0
         points = self.fixing(self.candidates())
         todo, part = np.arange(len(self.outside)), 1.0
-        for _ in range(tries):
-            todo = self.longer(todo, points, part)
+        for attempt in range(tries):
+            todo = self.longer(todo, points, part, last=attempt == tries - 1)
             if not len(todo):
                 return
             part /= shorter
         raise StageFailed("extension", "directions whose equations do not agree", number=len(todo), limit=0)
 
-    def longer(self, directions: np.ndarray, points: BoundaryPoints, part: float) -> np.ndarray:
-        """Solve these directions from this part of a long step; the directions whose equations do not agree."""
-        clear, consistent, wider, unsolved = 2e-3, 200.0, 2.0, []
+    def longer(self, directions: np.ndarray, points: BoundaryPoints, part: float, *, last: bool) -> np.ndarray:
+        """Solve these directions from this part of a long step; those that stay open.
+
+        Their equations do not agree, or leave a number open; in the last attempt such a number may stay as it is.
+        """
+        clear, consistent, told, usual, unsolved = 2e-3, 200.0, 1e-3, 0.2, []
         size, finest = self.flat.typical, self.flat.finest
-        shift = 1e-3 * part * max(LONG_STEPS) * size
         for some in self.batches(directions, self.unknown + SPARE):
-            lines, equations, solvable = [], [], []
+            lines, equations, solvable, expected = [], [], [], []
             for e in some:
                 near, at = self.beside(e, points, clear * size, part)
                 if len(at) < self.unknown + SPARE:  # it says too little of a crease for so long a step
                     unsolved.append(e)
                     continue
-                solvable.append(e)
                 rows = self.rows(near, at) * at.points[:, -1:]
                 use = self.choice(rows)
                 at, rows = at[use], rows[use]
+                columns = row_norms(rows.T)
+                weakest = max(float(np.linalg.svd(rows / columns, compute_uv=False)[-1]), DOUBLE.tiny)
+                if weakest < told and (finest / weakest > told * self.errors[e] * columns).any() and not last:
+                    unsolved.append(e)  # on the sides that are left two neurons look like one
+                    continue
+                solvable.append(e)
+                expected.append(row_norms(rows * self.errors[e]))
                 y, across = at.points, near.gradients(at.points, at.pairs)[:, :-1]
                 length = row_norms(across)
                 starts = self.flat.rows(y[:, :-1]) + y[:, -1:] * self.outside[e]
@@ -149,7 +159,8 @@ class Extension:
             if not lines:
                 continue
             starts, across, pairs = (np.stack(parts) for parts in zip(*lines, strict=True))
-            moved = self.crossings(starts, across, pairs, max(shift, 2 * finest), finest, 0.3 * size)
+            scale = np.clip(usual * np.array(expected), 2 * finest, 0.01 * size)
+            moved = self.crossings(starts, across, pairs, scale, finest, 0.3 * size)
             for e, (rows, wanted), t in zip(solvable, equations, moved, strict=True):
                 found = np.isfinite(t)
                 rows, wanted = rows[found], (wanted - t)[found]
@@ -159,8 +170,6 @@ class Extension:
                     unsolved.append(e)
                 else:
                     self.slopes[e] += change
-            known = np.abs(moved[np.isfinite(moved)])
-            shift = wider * float(np.median(known)) if len(known) else shift
         return np.array(unsolved, dtype=int)
 
     def beside(self, e: int, points: BoundaryPoints, clear: float, part: float) -> tuple[ClassModel, BoundaryPoints]:
@@ -225,14 +234,10 @@ class Extension:
         return np.concatenate([best, rest[np.argsort(-checked, kind="stable")[:SPARE]]])
 
     def batches(self, directions: np.ndarray, lines: int) -> list[np.ndarray]:
-        """Directions whose lines are searched together; few at first, which say how far crossings move."""
+        """Directions whose lines are searched together."""
         check_time()
         together = int(np.clip(ROWS_TOGETHER // (lines * len(self.flat.origin)), 1, 64))
-        return [
-            part
-            for part in (directions[:2], *np.split(directions[2:], range(together, len(directions), together)))
-            if len(part)
-        ]
+        return np.split(directions, range(together, len(directions), together))
 
     def crossings(
         self,

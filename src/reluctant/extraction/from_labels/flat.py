@@ -152,47 +152,97 @@ class Flat:
         return np.asarray(held)
 
 
-def facet_slopes(
-    flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray, bits: tuple[int, ...] = NORMAL_BITS
-) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Normals (q, r) of the boundary at points of it, 1 along their directions across.
+@dataclass
+class FacetSides:
+    """Boundary points beside points of it, a step aside in r − 1 directions, on parallel lines: a facet's normal.
 
-    With the points (q, r, r) that gave them, the tolerances (q, r) of these, and whether (q,) the boundary is flat
-    there: at a random place on both sides it is where the normal says, between the same labels.
-
-    Cost: about (last bits + 5)·r rows each.
+    The first line of each goes through the point itself, which may be located no better than the lines beside it.
     """
-    farthest = 32.0
-    points, unit = at.points, at.across
-    (q, r), last = points.shape, 0
-    random = flat.rng.standard_normal((q, r, r - 1))
-    sides = np.swapaxes(np.linalg.qr(np.concatenate([unit[:, :, None], random], axis=2))[0], 1, 2)[:, 1:]
-    t, even = np.zeros((q, r - 1)), wanted.copy()
-    for bit in bits:
-        some = np.flatnonzero(even)
-        lines = BoundaryPoints(
-            (points[some, None] + step[some, None, None] * sides[some]).reshape(-1, r),
-            np.repeat(unit[some], r - 1, axis=0),
-            np.repeat(at.pairs[some], r - 1, axis=0),
+
+    flat: Flat
+    at: BoundaryPoints
+    step: FloatArray  # (q,)
+    even: BoolArray  # (q,): whether the boundary is flat there, as far as was asked
+    sides: FloatArray  # (q, r, r): unit directions aside, the first is zero
+    t: FloatArray  # (q, r): crossings along the lines
+    known: FloatArray  # (q, r): how well they are located
+
+    @classmethod
+    def beside(
+        cls, flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray, located: FloatArray | float = 0.0
+    ) -> FacetSides:
+        """Lines beside those points (q, r) that are wanted, located to within so much themselves. Asks nothing."""
+        q, r = at.points.shape
+        random = flat.rng.standard_normal((q, r, r - 1))
+        sides = np.swapaxes(np.linalg.qr(np.concatenate([at.across[:, :, None], random], axis=2))[0], 1, 2)
+        sides[:, 0] = 0.0
+        known = np.repeat(step[:, None], r, axis=1)
+        known[:, 0] = located
+        return cls(flat, at, step, wanted.copy(), sides, np.zeros((q, r)), known)
+
+    def locate(self, bits: float) -> None:
+        """Locate all crossings to within so many bits of a step, and test whether the boundary is flat.
+
+        At a random place on both sides it must be where the normal says, between the same labels.
+        """
+        farthest = 32.0
+        flat, tol = self.flat, np.maximum(self.step * 2.0**-bits, self.flat.finest)
+        facet, line = np.nonzero(self.even[:, None] & (self.known > tol[:, None]))
+        known = self.known[facet, line]
+        lines = self.at[facet]
+        starts = BoundaryPoints(
+            lines.points + self.step[facet, None] * self.sides[facet, line], lines.across, lines.pairs
         )
-        scale, tol = (np.repeat(step[some] * 2.0**-b, r - 1) for b in (last, bit))
-        t[some] = flat.crossings(lines, scale, tol, farthest * scale, t[some].ravel()).reshape(-1, r - 1)
-        even[some] = np.isfinite(t[some]).all(axis=1)
-        some = np.flatnonzero(even)
-        mix = flat.rng.standard_normal((len(some), r - 1))
+        self.t[facet, line] = flat.crossings(starts, known, tol[facet], farthest * known, self.t[facet, line])
+        self.known[facet, line] = tol[facet]
+        self.even &= np.isfinite(self.t).all(axis=1)
+        some = np.flatnonzero(self.even)
+        step, points, unit = self.step[some], self.points[some], self.at.across[some]
+        mix = flat.rng.standard_normal((len(some), self.t.shape[1] - 1))
         mix /= row_norms(mix)[:, None]
-        aside = step[some, None] * np.einsum("ql,qlr->qr", mix, sides[some])
-        aside += (mix * t[some]).sum(axis=1)[:, None] * unit[some]
-        steep = np.sqrt(1 + (t[some] ** 2).sum(axis=1) / step[some] ** 2)
-        off = 8 * (step[some] * 2.0**-bit + flat.finest) * steep
-        for sign in (1.0, -1.0):
-            open_ = even[some]
-            there = BoundaryPoints(points[some] + sign * aside, unit[some], at.pairs[some])[open_]
-            even[some[open_]] = flat.holds(there, off[open_])
-        last = bit
-    slope = unit - np.einsum("ql,qlr->qr", t / step[:, None], sides)
-    beside = points[:, None] + step[:, None, None] * sides + t[:, :, None] * unit[:, None]
-    beside = np.concatenate([points[:, None], beside], axis=1)
-    tol = np.maximum(step * 2.0**-last, flat.located_to)[:, None] * np.ones(r)
-    tol[:, 0] = flat.located_to
-    return slope, beside, tol, even
+        rise = (self.t[some, 1:] - self.t[some, :1]) / step[:, None]
+        aside = step[:, None] * np.einsum("ql,qlr->qr", mix, self.sides[some, 1:])
+        aside += (step * (mix * rise).sum(axis=1))[:, None] * unit
+        off = 8 * (step * 2.0**-bits + flat.finest) * np.sqrt(1 + (rise**2).sum(axis=1))
+        pairs = self.at.pairs[some]
+        both = BoundaryPoints(points + aside, unit, pairs) + BoundaryPoints(points - aside, unit, pairs)
+        self.even[some] = flat.holds(both, np.append(off, off)).reshape(2, -1).all(axis=0)
+
+    @property
+    def points(self) -> FloatArray:
+        """The points (q, r) themselves."""
+        return self.at.points + self.t[:, :1] * self.at.across
+
+    @property
+    def slope(self) -> FloatArray:
+        """Normals (q, r), 1 along the directions across."""
+        rise = (self.t[:, 1:] - self.t[:, :1]) / self.step[:, None]
+        return self.at.across - np.einsum("ql,qlr->qr", rise, self.sides[:, 1:])
+
+    @property
+    def located(self) -> FloatArray:
+        """The boundary points (q, r, r) on all lines."""
+        return (
+            self.at.points[:, None]
+            + self.step[:, None, None] * self.sides
+            + self.t[:, :, None] * self.at.across[:, None]
+        )
+
+    @property
+    def tol(self) -> FloatArray:
+        """How far these (q, r) may be off."""
+        return np.maximum(self.known, self.flat.located_to)
+
+    def __getitem__(self, which: np.ndarray) -> FacetSides:
+        parts = (self.step, self.even, self.sides, self.t, self.known)
+        return FacetSides(self.flat, self.at[which], *(part[which] for part in parts))
+
+
+def facet_sides(
+    flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray, bits: tuple[int, ...] = NORMAL_BITS
+) -> FacetSides:
+    """Normals of the boundary at points of it. Cost: about (last bits + 5)·r rows each."""
+    sides = FacetSides.beside(flat, at, step, wanted)
+    for bit in bits:
+        sides.locate(bit)
+    return sides

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from reluctant.extraction.from_labels.bent_model import FIRST_TWO, BentModel, Points, Terms, row_norms
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
@@ -123,6 +123,18 @@ def solved_terms(model: BentModel, terms: Terms, located: LocatedPoints, size: f
     left = np.abs(rows @ change - wanted)
     change = change.reshape(q, r + 1)
     return replace(terms, slopes=terms.slopes + change[:, :r] / size, levels=terms.levels + change[:, r]), left
+
+
+def most_telling(whitened: FloatArray, least: float) -> np.ndarray:
+    """Which points (rows of standard errors) say most of a model, best first; each by more than `least`.
+
+    A row counts for what those before it leave open: the diagonal of a pivoted QR decomposition.
+    """
+    if not len(whitened):
+        return np.empty(0, dtype=int)
+    triangular, order = qr(whitened.T, pivoting=True, mode="r")
+    open_ = np.abs(np.diag(triangular))
+    return np.asarray(order[: len(open_)][open_ > least])
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,11 @@ from reluctant.extraction.from_labels.bent_model import BentModel, Draw
 from reluctant.extraction.from_labels.class_model import ClassModel
 from reluctant.extraction.from_labels.class_search import class_model
 from reluctant.extraction.from_labels.extension import LONG_STEPS, Extension
+from reluctant.extraction.from_labels.first_facet import first_facet
 from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
 from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch, OneHiddenLayer
-from reluctant.extraction.from_labels.missed_creases import Peeling, first_facet, sharpened
+from reluctant.extraction.from_labels.missed_creases import NoCorner, Peeling, sharpened
 from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
@@ -50,6 +51,7 @@ DEEP_CONFIRMED = (8000, 16384)  # the same once more, of a network that passed
 NOISY_POINTS = 8  # times as many boundary points: with few digits each point is near the limit
 FLATS = 2  # in which one hidden layer is looked for
 NOISY_FLATS = 3  # of two labels with few digits: a facet that is small beside its flicker spoils a flat
+FACETS = 3  # of a flat from which neurons are looked for, where the creases around one do not meet
 FEWEST_INPUTS = 5  # of a flat in which bends on one hyperplane differ from others
 CLASS_FLAT = 6  # dimensions in which bends of one neuron seldom look like those of others
 WEAK, NOISY_WEAK = 1e-9, 1e3  # error of a neuron's direction from which a flat does not show it well; in resolutions
@@ -190,11 +192,16 @@ class FromLabels(Method):
         """A model of the whole space whose boundary holds wherever it was asked."""
         fine, coarse, exact = (max(least, times * seen.resolution) for least, times in OFFSETS)
         flat = seen.flat(space, min(self.flat, labels.dim))
-        with labels.stage("facet"):
-            model, located = first_facet(flat)
-        search = Peeling(flat, located, located.points[:1], offset=coarse)
-        with labels.stage("peel"):
-            model = search.peel(model)
+        for others in reversed(range(FACETS)):
+            with labels.stage("facet"):
+                model, located = first_facet(flat)
+            search = Peeling(flat, located, located.points[:1], offset=coarse, elsewhere=others > 0)
+            try:
+                with labels.stage("peel"):
+                    model = search.peel(model)
+                break
+            except NoCorner:
+                continue
         with labels.stage("polish"):
             model = sharpened(search, model, exact * flat.typical)
         search = replace(search, offset=fine)
@@ -212,7 +219,7 @@ class FromLabels(Method):
         keep(as_network(whole))
         right = search.located.points[model_sides(model, search.located.points, sides)]
         good = flat.rows(right[:1])
-        rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False, together=2)
+        rest = Peeling(space, LocatedPoints.none(labels.dim), good, offset=10 * fine, whole=False)
         with labels.stage("polish"):
             whole = averaged(space, whole, 10 * fine * space.typical) if flat.few_digits else whole
         with labels.stage("hidden"):

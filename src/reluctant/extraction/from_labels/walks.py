@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.from_labels.bent_model import BoundaryPoints, row_norms
-from reluctant.extraction.from_labels.flat import NORMAL_BITS, Flat, facet_slopes
+from reluctant.extraction.from_labels.flat import NORMAL_BITS, Flat, facet_sides
 from reluctant.extraction.from_labels.joint_polish import LocatedPoints
 from reluctant.geometry.lines import Batch, BoolArray
 from reluctant.numerics import FloatArray
 
 FARTHEST = 5.0  # typical inputs from the middle: walks end there
-SLOPE_ERROR = 2.0**-16  # of a measured normal: `facet_slopes` gives 20 bits a coordinate
+SLOPE_ERROR = 2.0**-16  # of a measured normal: `facet_sides` gives 20 bits a coordinate
 STEPS, LONG_STEPS = (3e-3, 4e-4), (0.03, 0.01, 3e-3)  # of a typical input, aside of a first facet; with few digits
 
 
@@ -54,9 +54,10 @@ class Facets(Batch):
         cls, flat: Flat, at: BoundaryPoints, step: FloatArray, wanted: BoolArray, bits: tuple[int, ...] = NORMAL_BITS
     ) -> tuple[Facets, BoolArray]:
         """Facets at boundary points, from steps aside; and which are flat there."""
-        slope, beside, tol, even = facet_slopes(flat, at, step, wanted, bits)
+        sides = facet_sides(flat, at, step, wanted, bits)
         error = np.maximum(SLOPE_ERROR, 2 * flat.finest / step)
-        return cls(at.points, slope / row_norms(slope)[:, None], at.pairs, beside, tol, error), even
+        normals = sides.slope / row_norms(sides.slope)[:, None]
+        return cls(at.points, normals, at.pairs, sides.located, sides.tol, error), sides.even
 
 
 @dataclass(frozen=True)
