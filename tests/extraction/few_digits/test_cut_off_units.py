@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 import reluctant as rl
 from reluctant.extraction.few_digits.method import choose_distance
 from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.method import StageFailed
 from reluctant.numerics import FloatArray
 from reluctant.testing import planted, single_precision
 
@@ -45,3 +47,11 @@ def test_answers_that_end_are_asked_nearby(seed: int) -> None:
     distance = choose_distance(look_from(oracle, 1.0, rng), rng)
     assert distance.bounded
     assert (distance.scale, distance.exact) == (1.0, False)
+
+
+def test_answers_that_end_at_0_and_1_are_not_searched_for_creases() -> None:
+    values = planted(WIDTHS, 0, bias=1.0)
+    oracle = rl.open_oracle(lambda x: expit(values(x)).astype(np.float32), dim=WIDTHS[0], link="identity")
+    rng = np.random.default_rng(0)
+    with pytest.raises(StageFailed, match="end at 0 and 1"):
+        choose_distance(look_from(oracle, 1.0, rng), rng)

@@ -28,7 +28,7 @@ from reluctant.extraction.few_digits.view import (
     carried_precision,
     look_from,
     look_inside,
-    noise_and_spread,
+    noise_and_answers,
     short_line_noise,
 )
 from reluctant.extraction.method import (
@@ -240,13 +240,17 @@ def choose_distance(near: View, rng: np.random.Generator) -> Distance:
     grown_answers = 1e3  # times those nearby: units that are cut off leave them as they are
     plain = replace(near, rounded=False)  # rows of few digits would look like noise that grows
     with near.oracle.stage("noise"):
-        far_noise, far_spread = noise_and_spread(plain, farthest_look, rng)
+        far_noise, far_answers = noise_and_answers(plain, farthest_look, rng)
         spread = float(near.ask(rng.standard_normal((SPREAD_ROWS, near.dim)))[1].std(axis=0).mean())
     noise, far = near.noise.near, float(far_noise.mean())
     rounding = DOUBLE.rounding * max(spread, noise)
     if rounding == 0:
         raise StageFailed("noise", "answers that never differ", number=0.0, limit=0.0)
-    if far_spread < grown_answers * spread:
+    ended = far_answers.std(axis=0).mean() < grown_answers * spread
+    at_ends = float(np.isin(np.round(np.abs(far_answers * near.units), 6), (0.0, 1.0)).mean())
+    if ended and at_ends == 1:
+        raise StageFailed("noise", "answers end at 0 and 1: a link makes curves of them", number=at_ends, limit=1)
+    if ended:
         return Distance(1.0, exact=False, bounded=True)
     if far <= grown_noise * noise:
         return Distance(exact_distance(noise / rounding), exact=True)

@@ -186,16 +186,16 @@ def look_from(oracle: Counting, scale: float, rng: np.random.Generator, noise_fa
 
 def short_line_noise(view: View, scale: float, rng: np.random.Generator) -> FloatArray:
     """Standard deviation (m,) of each output around straight lines at inputs of this scale."""
-    return noise_and_spread(view, scale, rng)[0]
+    return noise_and_answers(view, scale, rng)[0]
 
 
-def noise_and_spread(view: View, scale: float, rng: np.random.Generator) -> tuple[FloatArray, float]:
-    """The same, and the standard deviation of the answers themselves."""
+def noise_and_answers(view: View, scale: float, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """The same, and the answers (n, m) themselves."""
     quietest = 1e-8  # of the noisiest output: one that is 0 where it was asked has no noise there, and is no unit
     _, scatter, answers = _short_lines(view, scale, rng)
     rounding = rounding_noise(answers * (view.scale * view.units)) / (view.scale * view.units)
     found = np.maximum(_usual(scatter), np.maximum(rounding, LEAST_NOISE))
-    return np.maximum(found, quietest * found.max()), float(answers.std(axis=0).mean())
+    return np.maximum(found, quietest * found.max()), answers
 
 
 def _usual(scatter: FloatArray) -> FloatArray:
