@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.extraction import recovery
+from reluctant.interface import Shape
+from reluctant.interface.health import examine
 from reluctant.oracles.links import LINK_FUNCTIONS
-from reluctant.testing import planted
+from reluctant.testing import in_float32, planted
 
 NETWORK, ONE = planted((4, 3, 3), 1), planted((4, 3, 1), 1)
 ROWS = np.random.default_rng(0).standard_normal((50, 4))
@@ -89,3 +94,18 @@ def test_smooth_neurons_behind_a_link_are_named():
 def test_answers_that_are_not_refused_are_not_searched_for_a_link(monkeypatch):
     monkeypatch.setattr("reluctant.extraction.recovery.find_link", None)
     assert rl.extract(planted((4, 6, 1), 0), rng=0).ok
+
+
+def test_a_sigmoid_whose_curve_four_lines_do_not_show_is_looked_at_again(monkeypatch):
+    values, looks = in_float32(planted((10, 6, 1), 0, bias=0.5)), []
+
+    def blind_at_first(*args, **keywords):
+        looks.append(examine(*args, **keywords))
+        straight = {"shape": Shape.PIECEWISE_LINEAR, "sigmoids": False, "like_sigmoids": True, "saturated": True}
+        return replace(looks[-1], **straight) if len(looks) == 1 else looks[-1]
+
+    monkeypatch.setattr(recovery, "examine_health", blind_at_first)
+    result = rl.extract(lambda x: LINK_FUNCTIONS["sigmoid"](values(x)).astype(np.float32), dim=10, budget=1000)
+    assert result.evidence["found link"] == "sigmoid"
+    assert len(looks) == 2
+    assert looks[0].queries < looks[1].queries < 400

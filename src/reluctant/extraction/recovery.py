@@ -62,6 +62,7 @@ from reluctant.verification.own_scales import compare_at_own_scales, units_aroun
 from reluctant.verification.points import PointCounts
 
 ATTEMPTS = 4
+CURVE_LINES = 12  # of a second look: on four lines, one sigmoid of float32 in twenty shows no curve
 FITS = 2  # of rounded probabilities: a fit that fails twice rarely succeeds
 OF_BLIND_QUESTIONS = (*OF_SCALES, Outcome.LOW_PRECISION, Outcome.OUT_OF_REACH)
 OF_CONSTANTS = (Outcome.CONSTANT, Outcome.PIECEWISE_CONSTANT)
@@ -315,10 +316,12 @@ class Recovery:
 
     def behind_link(self, place: Place) -> Place:
         """The same, or the values behind the link that its answers show."""
-        search = self.search
-        if place.health.refusal is None:  # nothing that a link would explain
+        search, health = self.search, place.health
+        if health.refusal is None and health.like_sigmoids and health.saturated and place.oracle.unread:
+            health = examine_health(place.oracle, search.rng, CURVE_LINES)
+        if health.refusal is None:  # nothing that a link would explain
             return place
-        read = find_link(place.oracle, place.health, search.rng, coarse=search.may_read_rounded)
+        read = find_link(place.oracle, health, search.rng, coarse=search.may_read_rounded)
         if read is None:
             return place
         search.run.oracle, search.found.link = read.oracle, read
