@@ -8,7 +8,8 @@ from layers_known import crease_of, crease_points, crease_through, known_part, s
 import reluctant as rl
 from reluctant.extraction.any_depth.crease_equations import solve_crease
 from reluctant.extraction.any_depth.features import Layer
-from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, Neuron
+from reluctant.extraction.any_depth.kinks import line_score
+from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, Neuron, is_confirmed
 from reluctant.extraction.any_depth.presence import ends_at
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
@@ -92,3 +93,20 @@ def test_creases_above_sparse_layers_are_no_hidden_neurons_below() -> None:
     assert found.ok
     assert found.network.widths[1] <= 6
     assert found.queries < 50_000
+
+
+def test_one_kink_is_enough_for_a_neuron_of_which_all_is_known() -> None:
+    """A unit that hardly ever switches; its crease is there wherever its weights say."""
+    true = planted((5, 8, 6, 1), 1, bias=0.3)
+    _, asker, store = search_tools(true, 2, lines=1)
+    known, once = known_part(true, 1), 0
+    for k in switching(true, 1):
+        whole, part = crease_of(true, 1, k, 300), crease_of(true, 1, k, 5)
+        neuron, open_ = (Neuron(crease, solve_crease(known, crease)) for crease in (whole, part))
+        if not neuron.incoming.closed or line_score(store, known, neuron.incoming).hits != 1:
+            continue
+        once += 1
+        assert is_confirmed(asker, store, known, neuron, 0.95)
+        assert not open_.incoming.closed
+        assert not is_confirmed(asker, store, known, open_, 0.95)
+    assert once

@@ -10,6 +10,7 @@ from reluctant.extraction.any_depth.crease_equations import (
     find_mirrored,
     find_sides,
     find_unread,
+    sides_are_told,
     solve_crease,
 )
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
@@ -44,6 +45,7 @@ def test_a_false_crease_is_noticed() -> None:
     right = incomings(known, 4)
     false = IncomingWeights(np.roll(right[0].weights, 1), right[0].open, right[0].start, 0.0, 0.0)
     assert find_sides(known, [*right, false], final=True) is None
+    assert sides_are_told(known, [*right, false])
 
 
 def test_one_neuron_that_came_late() -> None:
@@ -67,6 +69,7 @@ def test_a_unit_that_is_on_at_every_crease_is_turned() -> None:
     assert len(found) >= 3
     assert all(incoming.open_features()[2] for incoming in found)
     assert find_sides(known, found) is None
+    assert not sides_are_told(known, found)
     np.testing.assert_array_equal(find_sides(known, found, final=True), wrong)
 
 

@@ -322,6 +322,12 @@ def find_mirrored(known: KnownLayers, incomings: Sequence[IncomingWeights]) -> t
     return None
 
 
+def sides_are_told(known: KnownLayers, incomings: Sequence[IncomingWeights]) -> bool:
+    """True if the coefficients that are determined are enough to tell all sides of the last layer."""
+    matrix = np.concatenate([_SideEquations.of(known, incoming).without_open()[0] for incoming in incomings])
+    return bool(np.linalg.matrix_rank(matrix, SIDES_RANK) == matrix.shape[1])
+
+
 def _sides_of(equations: Sequence[_SideEquations], *, final: bool) -> BoolArray | None:
     """Which undecided neurons must be turned round, None while that is not clear."""
     clear_side = 1e-2  # largest distance from 0 or 1 of a choice that is clear

@@ -25,6 +25,7 @@ from reluctant.extraction.any_depth.crease_equations import (
     settle_open,
     settled_by_states,
     settled_sides,
+    sides_are_told,
     solve_crease,
     try_sides,
 )
@@ -99,7 +100,7 @@ def is_confirmed(asker: Asker, store: KinkStore, known: KnownLayers, neuron: Neu
     """True if stored lines cross it often enough, or it is there where it is looked for, at `least` share of places."""
     most_lines = 0.75  # share of the lines: a hyperplane that so many show goes on
     enough_hits = 4  # crossings seen on stored lines that make further questions needless
-    fewest_hits = 2  # the one it was found by, and another
+    fewest_hits = 1 if neuron.incoming.closed else 2  # the one it was found by, and another where not all is known
     hits_first = 3  # a hyperplane is met by every line
     hits = line_score(store, known, neuron.incoming).hits
     if not asker.domain.is_space:  # a line through a box meets few of the hyperplanes
@@ -438,10 +439,13 @@ class LayerSearch:
     def at_odds(self) -> bool:
         """True if there are neurons enough to tell all sides below, and they do not agree on them."""
         enough_for_sides = 5  # neurons, where the layer below is no wider than the one before it
+        most_for_sides = 2.0  # times as many, while open coefficients leave some side open
         if self.known.sided or self.open_sides:
             return False
         below = self.known.layers[-1]
-        return len(self.neurons) > enough_for_sides * (1 + len(below) / below.weights.shape[1])
+        ratio = len(self.neurons) / (enough_for_sides * (1 + len(below) / below.weights.shape[1]))
+        incomings = [neuron.incoming for neuron in self.neurons]
+        return ratio > 1 and (ratio > most_for_sides or sides_are_told(self.known, incomings))
 
     def unread(self) -> IntArray:
         """Neurons of the layer below that none of these reads: parts of neurons of this layer, in one of its cells."""

@@ -89,13 +89,14 @@ class SearchSpace:
         self, oracle: Counting, network: ReLUNetwork, noise: DistanceNoise, rng: np.random.Generator
     ) -> ReLUNetwork:
         """First weights in all of input space. Cost: about 1.25 (d + 2) rows a neuron, less with several outputs."""
-        step, agreement = 0.1, 1e-5  # of the room: in a coordinate that is hardly seen here; relative
+        step, agreement = 0.4, 1e-5  # of the room, which coordinates seen here tell; relative
         chosen, combinations, room = spanning_points(network, rng)
         points = self.points(chosen)
         with oracle.stage("first weights", expected=len(points) * (oracle.dim + 2)):
             found = gradients(Question.of(oracle), points, None, step * self.unit * room, noise, rng)
-        left, right = combinations[found.good].reshape(-1, network.widths[1]), found.slope[found.good]
-        right = right.reshape(len(left), oracle.dim)
+        trust = found.step[found.good, None, None]  # a slope over a long step has more digits
+        left = (trust * combinations[found.good]).reshape(-1, network.widths[1])
+        right = (trust * found.slope[found.good]).reshape(len(left), oracle.dim)
         rows = np.linalg.lstsq(left, right, rcond=None)[0]
         off = float(np.linalg.norm(left @ rows - right) / max(np.linalg.norm(right), np.finfo(float).tiny))
         if np.linalg.matrix_rank(left) < left.shape[1] or not off < agreement:
