@@ -13,6 +13,7 @@ from scipy.linalg import qr
 
 from reluctant.extraction.from_labels.bent_model import BentModel, BoundaryPoints, row_norms
 from reluctant.extraction.from_labels.flat import Flat
+from reluctant.extraction.from_labels.joint_polish import LocatedPoints
 from reluctant.extraction.from_labels.new_facets import EXACT_SCALE, FACET_BITS, NewFacets
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
@@ -65,7 +66,7 @@ class Corners:
             if agree.sum() > 1:
                 best = np.flatnonzero(which == i)[agree][0]
                 facets = facets.scaled(i, values[best], y[best], rough[best])
-            elif len(agree) > 1:
+            elif len(agree) > 1 and (rough <= EXACT_SCALE * apart)[which == i].all():
                 doubtful.append(i)
         return facets[np.setdiff1d(np.arange(len(facets)), doubtful)]
 
@@ -95,8 +96,10 @@ class Corners:
         nearest = nearest[first[nearest] < within[nearest]][:tried]
         return along[nearest], first[nearest], second[nearest]
 
-    def of_two(self, facets: NewFacets) -> tuple[NewFacets, NewFacets] | None:
-        """Two facets behind one piece whose creases meet on it, with λ of both, and the others; None without any.
+    def of_two(self, facets: NewFacets) -> tuple[NewFacets, LocatedPoints, NewFacets] | None:
+        """Two facets behind one piece whose creases meet on it, with λ of both; the points that gave it; the others.
+
+        None without any.
 
         Behind both creases λᵢ nᵢ·(y − pᵢ) + λⱼ nⱼ·(y − pⱼ) = A(y). Cost: 2 rows a pair, 25 for a point at a corner.
         """
@@ -126,7 +129,8 @@ class Corners:
             if len(y) > 3 and (scale > 0).all() and left < unlike * np.abs(rows * scale).max():
                 others = np.setdiff1d(np.arange(len(facets)), pair)
                 best = qr(rows.T, pivoting=True, mode="r")[1][:2]
-                return two.scaled(np.arange(2), scale, y[best], tol), facets[others]
+                located = LocatedPoints(y, np.full(len(y), max(tol, self.flat.located_to)))
+                return two.scaled(np.arange(2), scale, y[best], tol), located, facets[others]
         return None
 
 

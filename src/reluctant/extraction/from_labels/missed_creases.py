@@ -133,7 +133,8 @@ class Peeling:
         points = self.clear_points(model, points)
         rows = self.certainty(model).whitened(points)
         error = np.linalg.norm(rows, axis=1)
-        order = most_telling(rows, wanted / DOUBTS)
+        order = most_telling(rows, 0.0 if self.flat.few_digits else wanted / DOUBTS)  # more lines, for errors average
+        order = order[DOUBTS * error[order] > wanted]
         if not len(order):
             return model
         lines, error = points[order], error[order]
@@ -177,7 +178,7 @@ class Peeling:
             two = corners.of_two(facets)
             if two is None:
                 return model
-            model, self.waiting = self.with_facets(model, two[0]), two[1]
+            model, self.waiting = self.with_facets(model, *two[:2]), two[2]
             if not model.width:
                 return model
             corners, facets = replace(corners, model=model), self.waiting
@@ -224,7 +225,7 @@ class Peeling:
 
     # ---- all digits
 
-    def with_facets(self, model: BentModel, facets: NewFacets) -> BentModel:
+    def with_facets(self, model: BentModel, facets: NewFacets, corner: LocatedPoints | None = None) -> BentModel:
         """The model with a neuron for each crease of these facets, fitted to boundary points far apart.
 
         The model as it was if the points do not fit. Cost: about (r + 4)·36 rows a neuron.
@@ -237,7 +238,7 @@ class Peeling:
         facets, far = facets[enough], far[enough[owner]]
         if not len(facets):
             return model
-        new = facets.located + far
+        new = facets.located + far + (corner or LocatedPoints.none(model.dim))
         terms, left = solved_terms(model, facets.terms, new, self.size)
         grown = terms.added_to(model)
         if self.whole:
