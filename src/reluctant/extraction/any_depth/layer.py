@@ -451,21 +451,6 @@ class LayerSearch:
         """Neurons of the layer below that none of these reads: parts of neurons of this layer, in one of its cells."""
         return find_unread(self.known, [neuron.incoming for neuron in self.neurons])
 
-    def one_sided(self) -> IntArray:
-        """Neurons whose kinks lie on one side alone of most others: parts of deeper ones, in one cell of these."""
-        fewest, most_of_them = 8, 0.75  # kinks; share of the others
-        found = list[int]()
-        for k, neuron in enumerate(self.neurons):
-            passed = self.store.kinks.point[passes_kinks(self.store, self.known, neuron.incoming)]
-            others = [n.incoming for n in self.neurons if n.incoming.closed and n is not neuron]
-            if len(passed) < fewest or not others:
-                continue
-            features = self.known.features(passed)
-            sides = [other.values(features) > 0 for other in others]
-            if np.mean([side.all() or not side.any() for side in sides]) >= most_of_them:
-                found.append(k)
-        return np.array(found, dtype=np.intp)
-
     def misplaced(self) -> list[Neuron]:
         """Creases that do not bend at the neurons of the layer below: they belong to that layer themselves."""
         straight_share = 1e-6  # share of the weights: a crease that does not bend
@@ -928,7 +913,7 @@ class Ladder:
                 search.run()
                 if search.explains_little() and self.find_hidden():
                     continue
-                search = self.without_deeper(search)
+                search = self.without_unread(search)
                 if not search.complete:
                     misplaced, hopeful = search.misplaced(), repairs < self.limits.repairs
                     hopeful &= bool(misplaced) or not search.is_well_seen()  # else units missing below are always on
@@ -943,31 +928,22 @@ class Ladder:
                         search.run()  # neurons at odds have ended it before
             return search
 
-    def without_deeper(self, search: LayerSearch) -> LayerSearch:
-        """The same layer on the one below without neurons that belong to it, if it explains their kinks too.
+    def without_unread(self, search: LayerSearch) -> LayerSearch:
+        """The same layer on the one below without neurons that it does not read, if it explains their kinks too.
 
-        Those are neurons that it does not read, and such as show on one side alone of others of their layer. Not where
-        neurons are missing below, for those that are found here instead read nothing; nor above the first layer, which
-        every line shows.
+        Not where neurons are missing below, for those that are found here instead read nothing; nor above the first
+        layer, which every line shows.
         """
-        if len(self.searches) < 2 or search.misplaced():
-            return search
-        for gone in (search.unread(), *self.top.one_sided()[:, None]):
-            search = self.without(gone, search)
-        return search
-
-    def without(self, gone: IntArray, search: LayerSearch) -> LayerSearch:
-        """The same layer on the one below without these neurons, if it explains their kinks too."""
         explained = 0.75  # of their kinks
-        if not len(gone) or len(gone) == len(self.top.neurons):
+        if len(self.searches) < 2 or search.misplaced() or not len(unread := search.unread()):
             return search
         put_back, below = self.kept(), self.top
-        lost = [below.neurons[k].incoming for k in gone]
-        below.neurons = [neuron for k, neuron in enumerate(below.neurons) if k not in gone]
+        gone = [below.neurons[k].incoming for k in unread]
+        below.neurons = [neuron for k, neuron in enumerate(below.neurons) if k not in unread]
         again = self.next_search()
         again.adopt(search.neurons)
         again.run()
-        passed = np.any([passes_kinks(self.store, below.known, incoming) for incoming in lost], axis=0)
+        passed = np.any([passes_kinks(self.store, below.known, incoming) for incoming in gone], axis=0)
         known_well = [sum(neuron.incoming.closed for neuron in each.neurons) for each in (search, again)]
         as_well = known_well[1] >= known_well[0] and (again.complete or (again.is_well_seen() and not search.complete))
         if as_well and again.unexplained()[passed].mean() <= 1 - explained:
