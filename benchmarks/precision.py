@@ -149,6 +149,7 @@ def layers_rows() -> list[tuple[Row, int]]:
         (probabilities(20, 10, 10, 3), 10),
         (float32(30, 64, 32, 2), 2),
         (float32(20, 15, 10, 5, 1), 10),
+        (float32(784, 16, 16, 16, 1), 2),
         (float32(784, 32, 16, 1), 10),
         (float32(784, 128, 1), 10),
     ]
