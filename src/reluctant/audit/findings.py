@@ -55,7 +55,7 @@ from reluctant.oracles.links import (
 )
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import OutputSpace, Span
-from reluctant.verification.comparison import Bends
+from reluctant.verification.comparison import ConfirmedNeurons
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 REBUILDING = ("extraction", "learning", "training")
@@ -212,7 +212,7 @@ class Findings:
     extraction: Result | None = None
     learning: Result | None = None
     training: Result | None = None
-    part: Bends | None = None
+    part: ConfirmedNeurons | None = None
     flips: tuple[Flip, ...] = ()
     linearity: Linearity | None = None
     line: LinePicture | None = None

@@ -25,7 +25,7 @@ from reluctant.errors import (
 from reluctant.extraction.attempts import OF_SCALES, Ending, Place, Search
 from reluctant.extraction.boxes import POINTS_ELSEWHERE, search_boxes
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.ladder import Findings
+from reluctant.extraction.ladder import SearchFindings
 from reluctant.extraction.method import (
     Method,
     PartialNetwork,
@@ -278,7 +278,7 @@ class Recovery:
         except NonFiniteGradient as error:
             reason = undefined_at(error)
         run.oracle = oracle.around(Unexplained(oracle.inner))
-        self.search = self.search.anew(Findings(gradients=reason))
+        self.search = self.search.anew(SearchFindings(gradients=reason))
         return self.go_where_it_allows(attempts)
 
     def go_where_it_allows(self, attempts: int) -> Ending:
