@@ -115,13 +115,13 @@ def health_facts(health: Any) -> Facts:
 def audit_facts(found: Any) -> Facts:
     known, verdict = found.known, found.verdict
     runs = {"extraction": known.extraction, "learning": known.learning, "training": known.training}
-    health = known.health
+    health = known.target.health
     return {
         "level": verdict.level,
         "leaks": list(verdict.leaks),
         "unsettled": list(verdict.unsettled),
-        "link": known.link,
-        "reach": None if known.reach is None else digest(known.reach.low, known.reach.high),
+        "link": known.target.link,
+        "reach": None if known.target.reach is None else digest(known.target.reach.low, known.target.reach.high),
         "steps": {step.step: [str(step.state), step.queries] for step in found.steps},
         "health": None if health is None else health_facts(health),
         "span": None if known.span is None else span_facts(known.span),

@@ -104,7 +104,7 @@ def of_copy(known: Findings, true: rl.ReLUNetwork, interface: Interface) -> list
         return []
     rows = np.random.default_rng(FIRST_SEED).standard_normal((POINTS, true.dim))
     copied = NetworkOracle(run.as_written(known.written_link)).answer(rows)
-    answers = np.delete(interface.shown(true(rows)), known.without, axis=1)
+    answers = np.delete(interface.shown(true(rows)), known.target.without, axis=1)
     labels = run.evidence.get("labels")
     if labels is not None:
         return of_labels(copied, answers, np.asarray(labels))
@@ -121,7 +121,7 @@ def as_shown(copied: FloatArray, answers: FloatArray, known: Findings) -> FloatA
     """The copy's answers in the form of the target's: probabilities of which some are told, or in percent."""
     if copied.shape != answers.shape:
         return None
-    times = PERCENT if known.written is not None and known.written.percent else 1.0
+    times = PERCENT if known.target.written is not None and known.target.written.percent else 1.0
     return np.where(answers == 0, 0.0, times * copied)
 
 

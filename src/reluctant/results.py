@@ -23,7 +23,7 @@ from reluctant.errors import (
     TimeExhausted,
     Words,
 )
-from reluctant.messages.catalogue import GIVE_INPUTS, ROWS_OF_USE, of_outcome
+from reluctant.messages.catalogue import GIVE_INPUTS, OUTCOMES, ROWS_OF_USE
 from reluctant.messages.diagnosis import Diagnosis, Remedy
 from reluctant.networks import ReLUNetwork
 from reluctant.networks.network import ELEMENTWISE_LINKS
@@ -76,7 +76,8 @@ class Outcome(Enum):
     @property
     def diagnosis(self) -> Diagnosis:
         """The general text of the outcome: what happened and what to try."""
-        return of_outcome(self.slug)
+        entry = OUTCOMES[self.slug]
+        return Diagnosis(self.slug, entry.example or {}, entry.remedies)
 
     @property
     def happened(self) -> str:

@@ -15,7 +15,7 @@ from reluctant import check_health, open_oracle
 from reluctant.audit import audit
 from reluctant.audit.defense_sweep import _file_behind
 from reluctant.audit.facts import TopClasses
-from reluctant.audit.findings import Findings, Settings
+from reluctant.audit.findings import AuditedTarget, Findings, Settings
 from reluctant.audit.steps.recovery_steps import span_from_labels
 from reluctant.defenses import defend
 from reluctant.domains import Domain
@@ -80,7 +80,7 @@ def test_the_largest_probability_alone_trains_a_copy(record):
 def test_nan_for_what_is_not_told_is_taken_as_0():
     with open_oracle(lambda x: largest(x, untold=np.nan), dim=6) as oracle:
         found = audit(oracle, steps=["health"])
-    assert found.known.served.refusal is Outcome.NOT_PIECEWISE_LINEAR
+    assert found.known.target.served.refusal is Outcome.NOT_PIECEWISE_LINEAR
     assert "among-nan" in limits(found.record)
 
 
@@ -147,7 +147,10 @@ def test_a_file_that_answers_percentages_is_defended_as_fractions(tmp_path):
     NETWORK.save(tmp_path / "model.npz")
     given = Settings(np.zeros((1, 6)), file=tmp_path / "model.npz")
     x = np.ones((1, 6))
-    for known in (Findings(replace(given, percent=True)), Findings(given, written=ProbabilityFormat(percent=True))):
+    for known in (
+        Findings(replace(given, percent=True)),
+        Findings(given, AuditedTarget(written=ProbabilityFormat(percent=True))),
+    ):
         np.testing.assert_allclose(_file_behind(known, (), Domain()).query(x), NETWORK(x) / 100)
 
 
@@ -191,7 +194,9 @@ def test_a_span_that_is_not_found_in_such_curves_is_not_settled():
     target = open_oracle(lambda x: erf(NETWORK(x)), dim=6)
     health, span = check_health(target), recover_span(target)
     assert span.outcome is Outcome.NOT_PIECEWISE_LINEAR
-    assert not Findings(Settings(np.zeros((1, 6))), served=health, health=health, span=span).settled("span")
+    assert not Findings(Settings(np.zeros((1, 6))), AuditedTarget(served=health, health=health), span=span).settled(
+        "span"
+    )
 
 
 def test_curves_that_do_not_end_are_no_probabilities(record):
@@ -208,7 +213,7 @@ def test_a_model_that_tells_of_probabilities_is_looked_behind_where_digits_hide_
     found = {}
     for kind in (Kind.VALUES, Kind.PROBABILITIES):
         with open_oracle(lambda x: expit(0.01 * ONE(x)), dim=6, kind=kind, domain=(-1e-4, 1e-4)) as oracle:
-            found[kind] = audit(oracle, steps=["health"]).known.link
+            found[kind] = audit(oracle, steps=["health"]).known.target.link
     assert found == {Kind.VALUES: "identity", Kind.PROBABILITIES: "sigmoid"}
 
 
@@ -217,8 +222,8 @@ def test_sigmoids_with_fresh_noise_are_not_looked_behind(noise):
     rng = np.random.default_rng(0)
     with open_oracle(lambda x: expit(ONE(x)) + noise * rng.standard_normal((len(x), 1)), dim=6) as oracle:
         known = audit(oracle, steps=["health"]).known
-    assert known.linked == (noise == 0)
-    assert not known.looked_behind
+    assert known.target.linked == (noise == 0)
+    assert not known.target.looked_behind
 
 
 @pytest.mark.parametrize(("link", "expected"), [("softmax", True), ("identity", False)])
@@ -226,5 +231,5 @@ def test_probabilities_that_a_link_cannot_read_give_the_span_from_labels(link, e
     served = check_health(open_oracle(classes, dim=6))
     unread = replace(served, nonfinite=1, shape=Shape.UNCLEAR)
     assert unread.refusal is Outcome.NON_FINITE
-    known = Findings(Settings(np.zeros((1, 6))), link=link, served=served, health=unread)
+    known = Findings(Settings(np.zeros((1, 6))), AuditedTarget(link, served=served, health=unread))
     assert span_from_labels(known, 3) is expected

@@ -74,7 +74,7 @@ def test_values_alone_cost_nothing_more() -> None:
 
 def test_an_audit_leaves_the_class_out_and_says_so() -> None:
     found = audit(open_oracle(with_its_class, dim=DIM), budget=8_000, seconds=5.0, steps=STEPS)
-    assert found.known.without == (0,)
+    assert found.known.target.without == (0,)
     assert {*found.verdict.leaks, *found.verdict.unsettled} == {"extractable", "approximable", "span", "flippable"}
     record = found.record
     assert record.target.outputs_left_out == (0,)
@@ -100,6 +100,6 @@ def test_all_values_beside_a_class_are_taken_as_without_it() -> None:
 
 def test_the_class_alone_is_looked_at_where_asked_for() -> None:
     found = audit(open_oracle(with_its_class, dim=DIM), budget=4_000, seconds=2.0, steps=["health"], output=0)
-    assert found.known.without == ()
-    assert found.known.health is not None
-    assert found.known.health.answers is rl.oracles.Kind.LABELS
+    assert found.known.target.without == ()
+    assert found.known.target.health is not None
+    assert found.known.target.health.answers is rl.oracles.Kind.LABELS

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from reluctant.audit.defense_sweep import _copy
+from reluctant.audit.findings import AuditedTarget
 from reluctant.defenses import defend
 from reluctant.domains import Domain
 from reluctant.oracles import CallableOracle, open_oracle
@@ -21,14 +22,7 @@ def test_digits_are_cut_before_percentages_are_divided() -> None:
     given = SimpleNamespace(
         file=file, output=None, defense=("decimals=1",), precision="as-served", percent=False, units=None
     )
-    known = SimpleNamespace(
-        given=given,
-        written=ProbabilityFormat(percent=True),
-        extraction=None,
-        network=None,
-        linked=False,
-        served=None,
-        without=(),
-    )
+    target_as_read = AuditedTarget(written=ProbabilityFormat(percent=True))
+    known = SimpleNamespace(given=given, target=target_as_read, extraction=None, network=None)
     copy, _, last, _ = _copy(known, Domain())
     assert np.array_equal(defend(copy, *last).answer(ROWS), target.query(ROWS))

@@ -11,7 +11,7 @@ from verdict_kit import NETWORK, NOTHING, SETTLED, SPAN, refused, unverified
 
 from reluctant import check_health, extract, open_oracle
 from reluctant.audit.facts import State
-from reluctant.audit.findings import Findings, Settings, Skip, skip_where
+from reluctant.audit.findings import AuditedTarget, Findings, Settings, Skip, skip_where
 from reluctant.audit.record import Confidence
 from reluctant.audit.verdict import ending_of, judge
 from reluctant.interface import Interface, Shape
@@ -22,7 +22,7 @@ from reluctant.testing.faults import rounded
 
 
 def noisy(noise: float) -> Interface:
-    return replace(NOTHING.health, shape=Shape.UNCLEAR, deterministic=False, fresh_noise=noise)
+    return replace(NOTHING.target.health, shape=Shape.UNCLEAR, deterministic=False, fresh_noise=noise)
 
 
 def of_span(outcome: Outcome, noise: float) -> Span:
@@ -49,7 +49,7 @@ def test_beside_a_close_copy_stands_what_an_exact_one_lacks():
 def test_answers_that_changed_after_all_are_not_called_the_same_everywhere():
     """A rare label: the first look sees one alone, and the span is found from others."""
     constant = check_health(open_oracle(lambda x: np.ones(len(x)), dim=8))
-    once = replace(NOTHING, health=constant, served=constant)
+    once = replace(NOTHING, target=AuditedTarget(health=constant, served=constant))
     assert "all-the-same" in reasons(judge(once))
     later = reasons(judge(replace(once, span=replace(SPAN, outcome=Outcome.FULL_RANK))))
     assert "all-the-same" not in later
@@ -63,7 +63,13 @@ def test_a_reason_of_all_steps_is_given_once_with_one_number():
     """Each step measures noise for itself."""
     assert noisy(0.1).refusal is Outcome.TOO_NOISY
     extraction = replace(refused(Outcome.TOO_NOISY), evidence={"health": noisy(0.2)})
-    known = replace(SETTLED, health=noisy(0.1), extraction=extraction, span=of_span(Outcome.TOO_NOISY, 0.3), refused=())
+    known = replace(
+        SETTLED,
+        target=AuditedTarget(health=noisy(0.1)),
+        extraction=extraction,
+        span=of_span(Outcome.TOO_NOISY, 0.3),
+        refused=(),
+    )
     assert reason(judge(known), "answers-too-noisy")["noise"] == 0.1
     assert ending_of(extraction, known) == ending_of(known.span, known)
 
@@ -114,7 +120,7 @@ def test_remedies_are_for_the_one_who_audits():
 @pytest.mark.parametrize("failures", [[], ["gates: few"]])
 def test_more_digits_are_advised_only_where_they_can_be_had(outcome, failures):
     for recast in (False, True):
-        health = replace(NOTHING.health, recast=recast, number_format="float32")
+        health = replace(NOTHING.target.health, recast=recast, number_format="float32")
         run = Result(outcome, None, {}, evidence={"health": health, "failures": failures})
         assert ("more-digits" in [remedy.purpose for remedy in ending_of(run, NOTHING).remedies]) == recast
 

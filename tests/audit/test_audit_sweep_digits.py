@@ -8,7 +8,7 @@ import pytest
 from reluctant import open_oracle
 from reluctant.audit import try_defense
 from reluctant.audit.defense_sweep import _copy, default_defenses, digits_given, digits_served, noise_served
-from reluctant.audit.findings import Findings, Settings, Skip
+from reluctant.audit.findings import AuditedTarget, Findings, Settings, Skip
 from reluctant.defenses import FEWER_DIGITS, defend, split_last_defenses
 from reluctant.domains import Domain
 from reluctant.errors import InvalidRows
@@ -71,7 +71,7 @@ def test_a_file_stands_behind_the_defenses_of_its_target(tmp_path):
 @pytest.mark.parametrize(("target", "last"), [(rounded(NETWORK, 3), "decimals=3"), (in_float32(NETWORK), "float32")])
 def test_a_recovered_network_has_its_digits_cut_last(target, last):
     health = check_health(open_oracle(target, dim=6))
-    known = Findings(Settings(INPUTS), served=health, extraction=Result(Outcome.RECOVERED, NETWORK, {}))
+    known = Findings(Settings(INPUTS), AuditedTarget(served=health), extraction=Result(Outcome.RECOVERED, NETWORK, {}))
     copy, yardstick, names, _ = _copy(known, Domain())
     assert names == (last,)
     np.testing.assert_array_equal(copy.query(INPUTS), NETWORK(INPUTS))
@@ -144,7 +144,7 @@ def test_noise_that_users_have_already_is_no_cost_of_a_defense():
 def test_one_output_behind_a_link_is_not_swept(tmp_path):
     NETWORK.save(tmp_path / "model.npz")
     with pytest.raises(Skip, match="output-behind-link"):
-        _copy(Findings(Settings(INPUTS, file=tmp_path / "model.npz", output=1), link="softmax"), Domain())
+        _copy(Findings(Settings(INPUTS, file=tmp_path / "model.npz", output=1), AuditedTarget("softmax")), Domain())
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_whole_numbers_that_grow_are_no_labels(seed: int) -> None:
 def test_scores_that_were_seen_as_values_stay_so_where_the_rows_for_training_end() -> None:
     """Among many answers whole numbers repeat, and no rows are left then to tell what they are."""
     found = audit(rl.open_oracle(fine_score, dim=8), budget=6_000, seconds=1.0, steps=["health", "training"])
-    assert (found.known.health.answers, found.known.health.integers) == (Kind.VALUES, None)
+    assert (found.known.target.health.answers, found.known.target.health.integers) == (Kind.VALUES, None)
     assert found.known.training.evidence["training"].short
     assert found.known.training.evidence["answers"] == "values"
 
@@ -135,4 +135,4 @@ def test_a_rare_label_is_looked_for_inside_the_range_that_is_answered() -> None:
 
     found = audit(rl.open_oracle(strict, dim=4), budget=3_000, steps=["health"])
     assert found.steps[0].state.value == "done"
-    assert found.known.reach is not None
+    assert found.known.target.reach is not None

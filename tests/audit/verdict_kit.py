@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from reluctant import ReLUNetwork, check_health, open_oracle, recover_span, verify
-from reluctant.audit.findings import Findings, Settings
+from reluctant.audit.findings import AuditedTarget, Findings, Settings
 from reluctant.oracles import Rows
 from reluctant.results import Outcome, Result
 from reluctant.testing import planted
@@ -16,7 +16,7 @@ __all__ = ["NETWORK", "NOTHING", "SETTLED", "SPAN", "off_by", "refused", "unveri
 
 NETWORK = planted((8, 4, 2))
 SPAN = recover_span(open_oracle(NETWORK))
-NOTHING = Findings(Settings(np.zeros((1, 8))), health=check_health(open_oracle(NETWORK)))
+NOTHING = Findings(Settings(np.zeros((1, 8))), AuditedTarget(health=check_health(open_oracle(NETWORK))))
 
 
 def off_by(share: float) -> ReLUNetwork:

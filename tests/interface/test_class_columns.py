@@ -129,7 +129,7 @@ def test_outputs_that_a_second_look_finds_are_left_out_too() -> None:
         open_oracle(lambda x: np.column_stack([CLASSES(x).argmax(axis=1), inner(x)]), dim=DIM, domain=WIDE),
         budget=3_000, seconds=2.0, steps=["health"],
     )  # fmt: skip
-    assert found.known.without == (0, 1)
-    assert found.known.link == "softmax"
+    assert found.known.target.without == (0, 1)
+    assert found.known.target.link == "softmax"
     assert found.record.target.outputs_left_out == (0, 1)
     assert "class-outputs-left-out" in [limit.slug for limit in found.record.limits]

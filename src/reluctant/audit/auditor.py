@@ -16,7 +16,7 @@ from reluctant._notebook import html_table
 from reluctant.audit.budget import BUDGET, SECONDS, SHARES, PriceGiven, reserve, seconds_for, share, with_extraction
 from reluctant.audit.defense_sweep import try_defenses
 from reluctant.audit.facts import State
-from reluctant.audit.findings import Findings, HeldColumns, Settings, Skip, StepFunction, seen
+from reluctant.audit.findings import AuditedTarget, Findings, HeldColumns, Settings, Skip, StepFunction, seen
 from reluctant.audit.record import AuditRecord, LeakKind, StepFacts, VerdictFacts
 from reluctant.audit.record_entries import make_record
 from reluctant.audit.steps.probe_steps import ask_line, ask_plane, flip_inputs, measure_errors, measure_linearity
@@ -123,7 +123,7 @@ class Audit:
     @property
     def outputs(self) -> int:
         """Outputs that the audit measured."""
-        return (0 if self.facts is None else self.facts.outputs) - len(self.known.without)
+        return (0 if self.facts is None else self.facts.outputs) - len(self.known.target.without)
 
     @property
     def record(self) -> AuditRecord:
@@ -242,7 +242,7 @@ def audit(
             None if file is None else Path(file), precision, link, output, seconds,
             partial(watch or _unwatched, "defenses"), tuple(defense), engine, percent, units, held,
         )  # fmt: skip
-        run = StepRun(opened, Findings(given, link), budget, rng, watch or _unwatched)
+        run = StepRun(opened, Findings(given, AuditedTarget(link)), budget, rng, watch or _unwatched)
         ended = run.go(STEPS, wanted)
         return Audit(
             facts=opened.facts, rows=dict(opened.ledger.stages), known=run.known, steps=tuple(run.steps), ok=ended,
@@ -443,13 +443,13 @@ class StepRun:
         """The target as a step sees it; the first looks at the bare interface."""
         if name == "health":
             return self.oracle
-        reach, output = self.known.reach, self.known.given.output
-        without = self.known.without
-        labels = name == "span" and span_from_labels(self.known, self.oracle.outputs - len(without))
+        target, output = self.known.target, self.known.given.output
+        labels = name == "span" and span_from_labels(self.known, self.oracle.outputs - len(target.without))
         as_answered = output is None and (name in AS_ANSWERED or labels)
-        link = "identity" if as_answered else self.known.link
-        noisy, written = self.known.noisy, self.known.written
-        return seen(self.oracle, link, output, reach, noisy=noisy, written=written, without=without)
+        link = "identity" if as_answered else target.link
+        return seen(
+            self.oracle, link, output, target.reach, noisy=target.noisy, written=target.written, without=target.without
+        )
 
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""

@@ -112,7 +112,7 @@ def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate:
     At the price and the rate, if they were given. Rows are those for the values that are read, the shape is that of the
     network before its link. Inside a range of inputs few shapes were measured: there is no number.
     """
-    run, health = known.copy, known.health
+    run, health = known.copy, known.target.health
     if run is None or run.outcome is not Outcome.RECOVERED:
         return None
     network = run.network
@@ -121,9 +121,9 @@ def expected_cost(known: Findings, facts: Facts, price: PriceGiven | None, rate:
     per_thousand = None if price is None else float(price["per thousand"])
     found = estimate(network.widths, precision=answers_of(health), price=per_thousand, rate=rate)
     widths, read = tuple(network.before_link(known.written_link).widths), tuple(network.widths)
-    everywhere = facts.domain.is_space and known.reach is None
+    everywhere = facts.domain.is_space and known.target.reach is None
     if not everywhere or Measured.of(run).inside is not None:
-        linked = everywhere and known.linked
+        linked = everywhere and known.target.linked
         reason = Diagnosis("range-behind-link-not-measured" if linked else "range-not-measured")
         return ExpectedCost(widths, found.precision, reason)
     return ExpectedCost(
@@ -148,15 +148,15 @@ def answers_of(health: Interface) -> str:
     return f"{NOISE}={health.noise.at(health.spread) / health.spread:.1e}"
 
 
-def rows_needed(oracle: Counting, known: Findings, health: Interface) -> Range | None:
+def rows_needed(oracle: Counting, known: Findings) -> Range | None:
     """Rows of exact extraction for the shape in the file, with answers like these; None if one of both is unknown."""
-    widths = _widths_of_file(known)
-    return None if widths is None else _rows(oracle, known, health, widths)
+    health, widths = known.target.health, _widths_of_file(known)
+    return None if health is None or widths is None else _rows(oracle, known, health, widths)
 
 
 def needed_rows(oracle: Counting, known: Findings) -> RowsNeeded | None:
     """Rows of exact extraction where the budget ran out; without a file, for a few shapes that the target may have."""
-    health, widths = known.health, _widths_of_file(known)
+    health, widths = known.target.health, _widths_of_file(known)
     if health is None:
         return None
     shapes = [widths] if widths is not None else [(oracle.dim, hidden, oracle.outputs) for hidden in EXAMPLES]
@@ -182,8 +182,8 @@ def _rows(oracle: Counting, known: Findings, health: Interface, widths: Widths) 
     Labels of float32 take several times as many: a budget by the others would be too small.
     """
     unmeasured = health.answers_labels and oracle.facts.dtype != np.float64
-    everywhere = oracle.facts.domain.is_space and known.reach is None
+    everywhere = oracle.facts.domain.is_space and known.target.reach is None
     refused = health.refusal is not None and not health.answers_labels
-    if known.linked or not everywhere or refused or unmeasured or len(widths) < FEWEST_LAYERS:
+    if known.target.linked or not everywhere or refused or unmeasured or len(widths) < FEWEST_LAYERS:
         return None
     return estimate(widths, precision=answers_of(health)).queries

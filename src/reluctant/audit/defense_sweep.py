@@ -265,7 +265,7 @@ def _try_on_engine(
 def try_defenses(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """Every default defense on the recovered network, or on the local file. The target is asked nothing."""
     copy, yardstick, last, on = _copy(known, oracle.facts.domain, gradients=oracle.explained is not None)
-    served, link = known.served, known.link if known.given.output is None else "identity"
+    served, link = known.target.served, known.target.link if known.given.output is None else "identity"
     try:
         model = StandIn(
             copy, on, known.given.inputs, known.given.sampled, link, digits=digits_given(served), yardstick=yardstick,
@@ -319,26 +319,25 @@ def _copy(
     them, and so does the network, unless they are none.
     """
     extraction = known.extraction
-    if known.without and known.given.file is not None:
+    if known.target.without and known.given.file is not None:
         raise Skip("outputs-left-out")
-    if known.given.output is not None and known.linked:
+    if known.given.output is not None and known.target.linked:
         raise Skip("output-behind-link")
-    if extraction is not None and extraction.ok and extraction.network is not None and not known.of_labels:
+    if extraction is not None and extraction.ok and extraction.network is not None and not known.target.of_labels:
         plain = NetworkOracle(extraction.as_written(known.written_link))
         explained = gradients and Measured.of(extraction).gradients is None
         whole = WithGradients(plain, plain.gradients) if explained else plain
-        noisy = defend(whole, *noise_served(known.served))
-        digits = digits_served(known.served)
+        noisy = defend(whole, *noise_served(known.target.served))
+        digits = digits_served(known.target.served)
         return open_oracle(noisy, domain=domain), open_oracle(whole, domain=domain), digits, StandsFor.RECOVERED
     if known.given.file is None:
         raise Skip("labels-left-alone" if extraction is not None and extraction.ok else "no-local-copy")
     # Percentages lose their digits before they are divided by 100.
-    before, last = (
-        split_last_defenses(known.given.defense, FEWER_DIGITS) if known.written is None else (known.given.defense, ())
-    )
+    given, plain_file = known.given.defense, known.target.written is None
+    before, last = split_last_defenses(given, FEWER_DIGITS) if plain_file else (given, ())
     links = [name for name in before if name in LINK_FUNCTIONS]  # these take no digits away
     stand_in, yardstick = (_file_behind(known, names, domain) for names in (before, links))
-    return stand_in, yardstick, last or format_served(known.served), StandsFor.FILE
+    return stand_in, yardstick, last or format_served(known.target.served), StandsFor.FILE
 
 
 def _file_behind(known: Findings, defense: Sequence[str], domain: Domain) -> Oracle:
@@ -347,7 +346,7 @@ def _file_behind(known: Findings, defense: Sequence[str], domain: Domain) -> Ora
     bare: Oracle = open_oracle(known.given.file, precision=known.given.precision, percent=known.given.percent)
     units = known.given.units
     defended = defend(bare if units is None else Scaled(bare, units, Domain(), None), *defense)
-    as_read = defended if known.written is None else PlainProbabilities(defended, known.written)
+    as_read = defended if known.target.written is None else PlainProbabilities(defended, known.target.written)
     return open_oracle(as_read, domain=domain, output=known.given.output)
 
 

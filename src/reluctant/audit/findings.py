@@ -1,4 +1,4 @@
-"""`Settings` and `Findings`: options of an audit, findings of its steps, criteria for a copy, the target as read.
+"""Options of an audit (`Settings`), how it reads the target (`AuditedTarget`), `Findings` of its steps, what a copy is.
 
 One rule says what counts as a copy, how close is close enough, and which run settles the question: the verdict and
 the rows of the defense sweep follow it.
@@ -55,7 +55,7 @@ from reluctant.oracles.links import (
 )
 from reluctant.results import Ended, Outcome, Result
 from reluctant.span import OutputSpace, Span
-from reluctant.verification.comparison import Bends
+from reluctant.verification.comparison import ConfirmedNeurons
 
 OF_CREASES = ("extraction", "learning")  # steps that take every bend for a neuron
 REBUILDING = ("extraction", "learning", "training")
@@ -118,25 +118,22 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """Findings so far; None where a step has not run or has found nothing.
+class AuditedTarget:
+    """How the target answers, and how the audit reads its answers.
 
-    link: how the answers are read, as given or as found.
+    link: through which they are read, as given or as found.
     reach: the range in which the target answers, where it does not everywhere.
-    clipped: the range that inputs seem to be clipped to, where extraction failed for that.
-    served: the interface as it answers.
-    health: the interface as it is read, behind its link.
     written: its probabilities are in percent, or among NaN, and count as plain ones, from `served` on.
     noisy: answers are probabilities with noise on them, which are put right before a link reads them.
     without: outputs that may be class numbers beside outputs of another kind; every step ignores them.
     looked_behind: the audit tried a link by itself, and it shows no values.
     certain: it shows none because the answers saturate there.
+    served: the interface as it answers; None before the first look.
+    health: the interface as it is read, behind its link.
     """
 
-    given: Settings
     link: AnswerLink = "identity"
     reach: Domain | None = None
-    clipped: Domain | None = None
     written: ProbabilityFormat | None = None
     noisy: bool = False
     without: tuple[int, ...] = ()
@@ -144,12 +141,78 @@ class Findings:
     certain: bool = False
     served: Interface | None = None
     health: Interface | None = None
+
+    @property
+    def linked(self) -> bool:
+        """True if values are read through a link: what ends far out are these, and not the answers."""
+        return self.link != "identity"
+
+    @property
+    def may_be_sigmoids(self) -> bool:
+        """True if answers look like sigmoids, and the audit does not read them so."""
+        return not self.linked and self.health is not None and self.health.may_be_sigmoids
+
+    @property
+    def before_a_tanh(self) -> bool:
+        """True if answers are those of a tanh, and the audit does not read them so."""
+        return not self.linked and self.health is not None and self.health.tanh
+
+    @property
+    def unread(self) -> bool:
+        """True if values before a link may show more: nobody has looked, and answers are not too coarse for it."""
+        may_be = self.may_be_sigmoids or self.before_a_tanh
+        return may_be and not self.looked_behind and self.refusal is not Outcome.TOO_NOISY
+
+    @property
+    def unexplained(self) -> bool:
+        """True if answers are curved and end far out, or inside a domain, and no link is known that makes them so."""
+        health = self.health
+        return health is not None and not self.linked and health.may_be_squashed and not health.are_of_a_link
+
+    @property
+    def may_be_clipped(self) -> bool:
+        """True if values no longer change far out, and nothing else explains that."""
+        health, explained = self.health, self.may_be_sigmoids or self.unexplained
+        explained = explained or (health is not None and health.step_function)
+        ends = health is not None and health.constant_beyond is not None
+        return ends and health is not None and health.answers is Kind.VALUES and not explained
+
+    @property
+    def refusal(self) -> Outcome | None:
+        """Why the interface gives nothing to work with, None where it does."""
+        return None if self.health is None else self.health.refusal
+
+    @property
+    def refusal_settles(self) -> bool:
+        """True if the interface hides this from every method, everywhere."""
+        constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
+        # If they are quantised and not those of trees, others may read more.
+        steps = self.health is not None and self.health.step_function and not self.health.trees
+        open_ = constant or self.unread or self.unexplained or steps or self.certain
+        return self.refusal is not None and self.refusal.settles and not open_
+
+    @property
+    def of_labels(self) -> bool:
+        """True if the target answers labels alone."""
+        return self.health is not None and self.health.answers_labels
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Findings so far; None where a step has not run or has found nothing.
+
+    clipped: the range that inputs seem to be clipped to, where extraction failed for that.
+    """
+
+    given: Settings
+    target: AuditedTarget = field(default_factory=AuditedTarget)
+    clipped: Domain | None = None
     span: Span | None = None
     answer_space: OutputSpace | None = None
     extraction: Result | None = None
     learning: Result | None = None
     training: Result | None = None
-    part: Bends | None = None
+    part: ConfirmedNeurons | None = None
     flips: tuple[Flip, ...] = ()
     linearity: Linearity | None = None
     line: LinePicture | None = None
@@ -178,7 +241,7 @@ class Findings:
         if step in self.refused or step in self.timed_out:
             return step not in self.timed_out
         ended: tuple[Ended | None, ...] = self.flips if step == "flip" else (self.run(step),)
-        behind, inside = self.unread or self.unexplained, self.clipped is not None
+        behind, inside = self.target.unread or self.target.unexplained, self.clipped is not None
         elsewhere = (behind and step in OF_VALUES) or (inside and step in OF_CREASES)
         if elsewhere and not any(each is not None and each.ok for each in ended):
             return False
@@ -202,77 +265,31 @@ class Findings:
         return best_copy(run for _, run in self.runs)
 
     @property
-    def linked(self) -> bool:
-        """True if values are read through a link: what ends far out are these, and not the answers."""
-        return self.link != "identity"
-
-    @property
-    def may_be_sigmoids(self) -> bool:
-        """True if answers look like sigmoids, and the audit does not read them so."""
-        return not self.linked and self.health is not None and self.health.may_be_sigmoids
-
-    @property
-    def unread(self) -> bool:
-        """True if values before a link may show more: nobody has looked, and answers are not too coarse for it."""
-        may_be = self.may_be_sigmoids or self.before_a_tanh
-        return may_be and not self.looked_behind and self.refusal is not Outcome.TOO_NOISY
-
-    @property
-    def before_a_tanh(self) -> bool:
-        """True if answers are those of a tanh, and the audit does not read them so."""
-        return not self.linked and self.health is not None and self.health.tanh
-
-    @property
-    def unexplained(self) -> bool:
-        """True if answers are curved and end far out, or inside a domain, and no link is known that makes them so."""
-        health = self.health
-        return health is not None and not self.linked and health.may_be_squashed and not health.are_of_a_link
-
-    @property
     def perhaps_numbers(self) -> bool:
         """True if more than two whole numbers counted as labels and are, or may be, rounded values."""
         trained = self.training is not None and Measured.of(self.training).from_labels
-        seen = self.health is not None and self.health.answers is Kind.LABELS
+        health = self.target.health
+        seen = health is not None and health.answers is Kind.LABELS
         return self.whole in (IntegerKind.SCORES, IntegerKind.UNDECIDED) and (trained or seen)
 
     @property
     def whole(self) -> IntegerKind | None:
         """What whole numbers are, by the step that could tell it; None of two of them, and of other answers."""
         of_training = None if self.training is None else Measured.of(self.training).whole
-        found = (None if self.health is None else self.health.integers, of_training)
+        found = (None if self.target.health is None else self.target.health.integers, of_training)
         return next((each for each in IntegerKind if each in found), None)
-
-    @property
-    def may_be_clipped(self) -> bool:
-        """True if values no longer change far out, and nothing else explains that."""
-        health, explained = self.health, self.may_be_sigmoids or self.unexplained
-        explained = explained or (health is not None and health.step_function)
-        ends = health is not None and health.constant_beyond is not None
-        return ends and health is not None and health.answers is Kind.VALUES and not explained
-
-    @property
-    def refusal(self) -> Outcome | None:
-        """Why the interface gives nothing to work with, None where it does."""
-        return None if self.health is None else self.health.refusal
 
     @property
     def changes(self) -> bool:
         """True if answers were seen to change after all, though the first look saw one alone."""
-        return self.refusal is Outcome.CONSTANT and self.span is not None and self.span.ok
-
-    @property
-    def refusal_settles(self) -> bool:
-        """True if the interface hides this from every method, everywhere."""
-        constant = self.refusal is Outcome.CONSTANT  # as far as a first look goes: others may be asked elsewhere
-        # If they are quantised and not those of trees, others may read more.
-        steps = self.health is not None and self.health.step_function and not self.health.trees
-        open_ = constant or self.unread or self.unexplained or steps or self.certain
-        return self.refusal is not None and self.refusal.settles and not open_
+        return self.target.refusal is Outcome.CONSTANT and self.span is not None and self.span.ok
 
     @property
     def as_answered(self) -> Findings:
         """Facts of the answers as they are, before any link reads them; of one output, of that."""
-        return self if self.given.output is not None else replace(self, health=self.served, link="identity")
+        if self.given.output is not None:
+            return self
+        return replace(self, target=replace(self.target, health=self.target.served, link="identity"))
 
     @property
     def runs(self) -> tuple[tuple[str, Result | None], ...]:
@@ -284,17 +301,12 @@ class Findings:
         """What a network is written with, by how its answers were read; one output of many, or one apart, has none."""
         if self.given.output is not None or self.apart:
             return "identity"
-        return written_link(self.link)
+        return written_link(self.target.link)
 
     @property
     def network(self) -> ReLUNetwork | None:
         """The network of that run; None of one whose values are not those of the interface, as of labels."""
         return None if self.copy is None or self.apart else self.copy.network
-
-    @property
-    def of_labels(self) -> bool:
-        """True if the target answers labels alone."""
-        return self.health is not None and self.health.answers_labels
 
     @property
     def apart(self) -> bool:
@@ -317,18 +329,17 @@ StepFunction = Callable[[Counting, Findings, int], Mapping[str, Any]]
 
 def skip_where(known: Findings, *refusals: Outcome, missing: str = "anything") -> None:
     """Skip the step where the interface has one of these faults; missing: what the step did not find."""
-    if known.health is None or known.refusal is None or known.refusal not in refusals:
-        return
-    raise Skip(
-        "nothing-to-find", settles=known.refusal_settles, missing=missing, **_useless_answers(known, known.health)
-    )
+    health = known.target.health
+    if health is not None and health.refusal in refusals:
+        settles, gives = known.target.refusal_settles, _useless_answers(known, health)
+        raise Skip("nothing-to-find", settles=settles, missing=missing, **gives)
 
 
 def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
     """What a refused interface gives, as fields: a slug under "gives", and its digits."""
     if known.changes:
         return {"gives": "alike"}
-    if known.linked and health.refusal is Outcome.NON_FINITE:
+    if known.target.linked and health.refusal is Outcome.NON_FINITE:
         return {"gives": "certain"}
     if health.answers is Kind.LABELS and health.refusal is not Outcome.CONSTANT:
         return {"gives": "labels-or-numbers" if health.integers is IntegerKind.UNDECIDED else "labels"}

@@ -100,7 +100,7 @@ TYPED = (
 def make_record(audit: Any) -> AuditRecord:
     """The record of an `Audit`."""
     known: Findings = audit.known
-    facts = audit.facts
+    facts, served, health = audit.facts, known.target.served, known.target.health
     return AuditRecord(
         seed=audit.seed,
         ok=audit.ok,
@@ -115,8 +115,8 @@ def make_record(audit: Any) -> AuditRecord:
         repeat=Repeat(audit.repeat, audit.seed, audit.written.get("record"), audit.written.get("page")),
         price=_price(audit.price, audit.queries),
         stopped=_stop(audit.steps, audit.recorded),
-        interface=None if known.health is None else interface_facts(known.health),
-        served=None if known.served is known.health or known.served is None else interface_facts(known.served),
+        interface=None if health is None else interface_facts(health),
+        served=None if served is health or served is None else interface_facts(served),
         span=None if known.span is None else span_facts(known.span, known),
         answer_space=_answer_space(known),
         extraction=run_facts(known.extraction, known, "extraction"),
@@ -141,17 +141,17 @@ def make_record(audit: Any) -> AuditRecord:
 def _target(known: Findings, facts: Facts | None, name: str, classes: tuple[str, ...]) -> Target:
     if facts is None:
         return Target(name)
-    written = known.written
+    found, served, written = known.target, known.target.served, known.target.written
     return Target(
         facts.name, facts.dim, facts.outputs, str(facts.dtype), str(facts.kind), Bounds.of(facts.domain),
-        facts.identity, tuple(classes) if classes and not known.without else None, known.link,
-        known.link != known.given.link, None if known.reach is None else Bounds.of(known.reach),
+        facts.identity, tuple(classes) if classes and not found.without else None, found.link,
+        found.link != known.given.link, None if found.reach is None else Bounds.of(found.reach),
         None if known.clipped is None else Bounds.of(known.clipped),
         percent=written is not None and written.percent, among_nan=written is not None and written.among_nan,
-        outputs_left_out=known.without, output=known.given.output, noisy=known.noisy,
-        may_be_sigmoids=known.may_be_sigmoids,
-        may_be_percent=known.served is not None and known.served.percent and known.may_be_sigmoids,
-        may_be_clipped=known.may_be_clipped, may_be_numbers=known.perhaps_numbers, squashed=known.unexplained,
+        outputs_left_out=found.without, output=known.given.output, noisy=found.noisy,
+        may_be_sigmoids=found.may_be_sigmoids,
+        may_be_percent=served is not None and served.percent and found.may_be_sigmoids,
+        may_be_clipped=found.may_be_clipped, may_be_numbers=known.perhaps_numbers, squashed=found.unexplained,
     )  # fmt: skip
 
 
@@ -314,9 +314,10 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     if facts is None:
         yield Diagnosis("nothing-asked")
         return
+    target = known.target
     inside = None if known.extraction is None else Measured.of(known.extraction).inside
     stayed = None if inside is None else str(inside)
-    place = (known.reach or facts.domain).describe()
+    place = (target.reach or facts.domain).describe()
     yield Diagnosis("asked", {"queries": queries, "budget": budget, "domain": place, "inside": stayed})
     if known.given.units is not None:
         yield Diagnosis("input-units")
@@ -329,16 +330,18 @@ def _limits(known: Findings, facts: Facts | None, queries: int, budget: int) -> 
     yield Diagnosis("relu-methods")
     yield Diagnosis("training-not-tried" if known.training is None else "one-recipe")
     yield Diagnosis("no-proof")
-    if known.without:
-        yield Diagnosis("class-outputs-left-out", {"outputs": known.without})
-    if known.reach is not None:
-        yield Diagnosis("range-found", {"domain": known.reach.describe()})
-    if known.written is not None and known.written.percent:
+    if target.without:
+        yield Diagnosis("class-outputs-left-out", {"outputs": target.without})
+    if target.reach is not None:
+        yield Diagnosis("range-found", {"domain": target.reach.describe()})
+    if target.written is not None and target.written.percent:
         yield Diagnosis("in-percent")
-    if known.written is not None and known.written.among_nan:
+    if target.written is not None and target.written.among_nan:
         yield Diagnosis("among-nan")
-    if known.linked:
-        yield Diagnosis("read-through-link", {"link": known.link, "all": known.refusal is None, "noisy": known.noisy})
+    if target.linked:
+        yield Diagnosis(
+            "read-through-link", {"link": target.link, "all": target.refusal is None, "noisy": target.noisy}
+        )
     if known.network is not None and known.written_link not in ELEMENTWISE_LINKS:
         yield Diagnosis("first-class-zero")
     for run in (known.span, known.extraction, known.learning, known.training):

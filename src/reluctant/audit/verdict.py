@@ -49,10 +49,11 @@ def judge(known: Findings) -> VerdictFacts:
     }
     leaks = tuple(leak for leak in LEAKS if leaking[leak])
     # With the number of a class left out, nothing was looked for to the end.
-    unsettled = tuple(leak for leak in LEAKS if not leaking[leak] and (known.without or _open_steps(known, leak)))
+    without = known.target.without
+    unsettled = tuple(leak for leak in LEAKS if not leaking[leak] and (without or _open_steps(known, leak)))
     level = next((level for leak, level in LEVELS.items() if leaking[leak]), None)
     if level is None:
-        level = Level.UNKNOWN if known.health is None or set(unsettled) & set(LEVELS) else Level.NOTHING
+        level = Level.UNKNOWN if known.target.health is None or set(unsettled) & set(LEVELS) else Level.NOTHING
     return VerdictFacts(level, _rests_on(known, level), leaks, unsettled, _copy_reasons(known, level))
 
 
@@ -121,7 +122,7 @@ def ending_of(run: Ended, known: Findings) -> Diagnosis:
     if measured.copy_directions:
         return Diagnosis("span-with-copy", {"directions": measured.copy_directions})
     health = measured.health
-    said = _of_few_digits(run, known.health) or _of_outcome(run, known)
+    said = _of_few_digits(run, known.target.health) or _of_outcome(run, known)
     more_digits = run.outcome in OF_DIGITS and health is not None and health.more_digits
     return Diagnosis(said.slug, said.fields, (*said.remedies, MORE_DIGITS)) if more_digits else said
 
@@ -146,9 +147,9 @@ def _of_training(run: Ended) -> Diagnosis:
 
 def _of_outcome(run: Ended, known: Findings) -> Diagnosis:
     """The outcome itself, with what the target said or how far off the best network is."""
-    if known.of_labels and run is known.extraction and run.reason is not None:
+    if known.target.of_labels and run is known.extraction and run.reason is not None:
         return Diagnosis(run.reason.slug, run.reason.fields)
-    saturates = known.linked and run.outcome in SATURATING
+    saturates = known.target.linked and run.outcome in SATURATING
     fields: dict[str, Any] = {"saturates": True} if saturates else {}
     typical = copy_error(run).typical if isinstance(run, Result) else None
     if run.outcome is Outcome.NOT_ACCURATE and typical is not None:
@@ -253,7 +254,7 @@ def _why_not(known: Findings) -> list[Reason]:
         for slug, state in (("steps-broken-off", State.STOPPED), ("steps-not-begun", State.NOT_BEGUN))
         if (steps := tuple(step for step in COPY_STEPS if known.states.get(step) is state))
     ]
-    if known.health is None:
+    if known.target.health is None:
         failed = known.ended.get("health")
         return stopped or ([] if failed is None else [Reason(failed, "health")])
     ended = [step for step in COPY_STEPS if known.states.get(step) not in STOPS and step not in known.short_of_rows]
@@ -275,13 +276,14 @@ def _how_it_ended(known: Findings, step: str) -> Diagnosis | None:
         part = known.part is not None and known.part.confirmed > 0
         if run.outcome is Outcome.PARTIAL and part:
             return None
-        return _of_few_digits(run, known.health) or _of_outcome(run, known)
-    if known.health is not None and known.refusal is not None:
+        return _of_few_digits(run, known.target.health) or _of_outcome(run, known)
+    target = known.target
+    if target.health is not None and target.refusal is not None:
         if known.changes:
             return Diagnosis("rare-labels", remedies=(ANOTHER_SEED, GIVE_DOMAIN))
-        if known.certain:
+        if target.certain:
             return None  # for a reason of its own
-        return interface_reason(known.health, saturates=known.linked)
+        return interface_reason(target.health, saturates=target.linked)
     ended = known.ended.get(step)
     if known.settled(step):
         return ended if step == "extraction" else None
@@ -296,24 +298,24 @@ def _elsewhere_by_columns(known: Findings) -> Iterator[Diagnosis]:
         return
     if shown is not None:
         yield Diagnosis(shown.slug, shown.fields, (ROWS_OF_USE,))
-    elif known.certain:
+    elif known.target.certain:
         yield Diagnosis("certain-near-origin", remedies=(ROWS_OF_USE,))
 
 
 def _elsewhere(known: Findings) -> Iterator[Diagnosis]:
     """Where more would be seen: inside the range of clipped inputs, behind a link that nobody gave."""
+    target, health = known.target, known.target.health
     if known.clipped is not None:
         yield clipped_inputs(known.clipped)
-    elif known.may_be_clipped:
+    elif target.may_be_clipped:
         yield Diagnosis("may-be-clipped", remedies=(GIVE_DOMAIN,))
     if known.perhaps_numbers:
         yield Diagnosis("rounded-numbers" if known.whole is IntegerKind.SCORES else "maybe-rounded-numbers")
-    health = known.health
-    if known.unread:
-        percent = health is not None and health.percent and not known.before_a_tanh
-        options: dict[str, Any] = {"link": "tanh" if known.before_a_tanh else "sigmoid"}
+    if target.unread:
+        percent = health is not None and health.percent and not target.before_a_tanh
+        options: dict[str, Any] = {"link": "tanh" if target.before_a_tanh else "sigmoid"}
         options |= {"percent": True} if percent else {}
         yield Diagnosis("unread-link", dict(options), (Remedy("read-link", "audit", options),))
-    elif known.unexplained:
+    elif target.unexplained:
         ends = health is not None and health.constant_beyond is not None
         yield Diagnosis("squashed-far-out" if ends else "curved-inside", remedies=(READ_LINK,) if ends else ())

@@ -27,7 +27,7 @@ from reluctant.errors import (
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
-from reluctant.extraction.ladder import LADDER, Attempts, Findings, Need, Standing, again_and_again, walk
+from reluctant.extraction.ladder import LADDER, Attempts, Need, SearchFindings, Standing, again_and_again, walk
 from reluctant.extraction.method import (
     Method,
     OrientedHyperplanes,
@@ -106,7 +106,7 @@ class Search:
     run: Run[PartialNetwork | None]
     method: Method | None
     rng: np.random.Generator
-    found: Findings = field(default_factory=Findings)
+    found: SearchFindings = field(default_factory=SearchFindings)
     tried: Attempts = field(default_factory=Attempts)
     shows: Shows = Shows.NOTHING
     lines: tuple[SearchedLine, ...] = ()
@@ -114,9 +114,9 @@ class Search:
     counterexamples: list[HeldOutRows] = field(default_factory=list)
     refused: BudgetExhausted | None = None
 
-    def anew(self, found: Findings | None = None) -> Search:
+    def anew(self, found: SearchFindings | None = None) -> Search:
         """A search with nothing tried yet, by the same method and with further random choices."""
-        return Search(self.run, self.method, self.rng, found or Findings(), refused=self.refused)
+        return Search(self.run, self.method, self.rng, found or SearchFindings(), refused=self.refused)
 
     def try_methods(self, place: Place, attempts: int, few_digits: bool) -> Ending:
         """The methods in turn, until a network verifies; few_digits: exact methods would refuse the target."""
@@ -133,8 +133,9 @@ class Search:
                 continue
             except StageFailed as failure:
                 self.found.fail(str(failure))
-                self.shows, self.lines, self.first = failure.shows, failure.lines, failure.first
-                self.counterexamples += [] if failure.against is None else [failure.against]
+                left = failure.handover
+                self.shows, self.lines, self.first = failure.shows, left.lines, left.first
+                self.counterexamples += [] if left.against is None else [left.against]
                 self.run.keep(failure.partial or self.run.partial)
                 if failure.outcome is not None:
                     self.found.reason = failure.diagnosis or self.found.reason

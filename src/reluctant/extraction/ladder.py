@@ -5,8 +5,8 @@ findings of a failed stage (`Shows`), or a condition on what earlier attempts le
 it. The cheapest method that may do comes first: one hidden layer costs about a query a parameter, two cost ten, more
 cost twenty and up; few digits cost some five times as much.
 
-`Attempts` lists what was tried. `Findings` are what a search decides by, each under a name and a type; the evidence of
-a result is written from them at the end.
+`Attempts` lists what was tried. `SearchFindings` are what a search decides by, each under a name and a type; the
+evidence of a result is written from them at the end.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ class Attempts:
 
 
 @dataclass
-class Findings:
+class SearchFindings:
     """What one search has found, for the result; None of what it did not look at.
 
     health: of the place that was asked last.

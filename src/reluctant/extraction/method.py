@@ -122,14 +122,29 @@ class OrientedHyperplanes:
         return len(self.normals)
 
 
+@dataclass(frozen=True)
+class Handover:
+    """What a failed stage hands to the next attempt.
+
+    lines: searched lines with their creases.
+    first: the first layer, if creases show more than two layers.
+    against: rows with answers that its creases do not explain; the next network must.
+    """
+
+    lines: tuple[SearchedLine, ...] = ()
+    first: OrientedHyperplanes | None = None
+    against: HeldOutRows | None = None
+
+
+NOTHING_TO_HAND_OVER = Handover()
+
+
 class StageFailed(Exception):
     """A stage failed; another attempt with other random choices may succeed.
 
     With an outcome no attempt would: the run ends with it, and the diagnosis gives the reason. certain: the stage
     would fail again. shows: facts of the target that follow. raised: type of an exception of the method's own
-    arithmetic, instead of a failed stage. lines: searched lines with their creases, for the next method. first:
-    the first layer, if creases show more than two layers. against: rows with answers that its creases do not explain;
-    the next network must.
+    arithmetic, instead of a failed stage.
     """
 
     def __init__(
@@ -145,16 +160,13 @@ class StageFailed(Exception):
         certain: bool = False,
         shows: Shows = Shows.NOTHING,
         raised: str = "",
-        lines: tuple[SearchedLine, ...] = (),
-        first: OrientedHyperplanes | None = None,
-        against: HeldOutRows | None = None,
+        handover: Handover = NOTHING_TO_HAND_OVER,
     ) -> None:
         super().__init__(f"{stage}: {reason} ({number:.2g}, limit {limit:.2g})")
         self.stage, self.reason, self.partial = stage, reason, partial
         self.number, self.limit = float(number), float(limit)  # plain, for records in JSON
         self.outcome, self.diagnosis, self.certain = outcome, diagnosis, certain
-        self.shows, self.raised, self.lines = shows, raised, lines
-        self.first, self.against = first, against
+        self.shows, self.raised, self.handover = shows, raised, handover
 
 
 @dataclass(frozen=True)

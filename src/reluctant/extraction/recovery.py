@@ -25,7 +25,7 @@ from reluctant.errors import (
 from reluctant.extraction.attempts import OF_SCALES, Ending, Place, Search
 from reluctant.extraction.boxes import POINTS_ELSEWHERE, search_boxes
 from reluctant.extraction.from_labels import FromLabels
-from reluctant.extraction.ladder import Findings
+from reluctant.extraction.ladder import SearchFindings
 from reluctant.extraction.method import (
     Method,
     PartialNetwork,
@@ -44,7 +44,6 @@ from reluctant.oracles.explanations import Unexplained
 from reluctant.oracles.input_units import (
     InputUnits,
     changing_units,
-    constant_columns,
     found_units,
     scaled_by,
     slope_ratio,
@@ -115,8 +114,8 @@ def extract(
             )  # fmt: skip
         target, units = in_units(opened)
         run = Run[PartialNetwork | None].begin(target, "extract", rng, None)
-        constant = constant_columns(opened.facts.samples)
-        run.evidence |= {"constant columns": constant} if constant else {}
+        if constant := opened.facts.constant_columns:
+            run.evidence["constant columns"] = constant
         recovery = Recovery(Search(run, method, as_generator(rng)))
         ending = run.finish(lambda: recovery.go(attempts), lambda outcome: (outcome, recovery.search.partial))
         return recovery.result(*ending).with_classes(run.oracle).in_inputs_of(units or recovery.units)
@@ -188,29 +187,29 @@ class Recovery:
     def inputs_elsewhere(self, outcome: Outcome) -> Diagnosis | None:
         """What shows that inputs are not where questions were asked, after a search that ended so; None if nothing."""
         search = self.search
-        oracle, own, raw = search.run.oracle, search.found.own_scales, search.found.interface.raw
+        oracle, own = search.run.oracle, search.found.own_scales
         if search.found.reason is not None or not asks_blindly(oracle):
             return None
-        if own is not None and not own.ok:
-            found = Diagnosis("agrees-near-origin", {"middle": own.is_around_middle, "ratio": own.ratio})
-        elif outcome in OF_BLIND_QUESTIONS and (
-            self.reads_link_blindly(oracle) or (outcome in OF_SCALES and self.knows_no_inputs(oracle))
-        ):
-            ended_in = oracle.ledger.last_stage
-            ratio = slope_ratio(oracle, search.found.interface.noise)
-            oracle.ledger.last_stage = ended_in
-            if ratio is not None:
-                found = Diagnosis("columns-unlike", {"ratio": ratio, "outcome": outcome.slug})
-            elif (
-                outcome is Outcome.OUT_OF_REACH and raw is not None and raw.certain and self.reads_link_blindly(oracle)
-            ):
-                found = Diagnosis("certain-near-origin")
-            else:
-                return None
+        if own is None or own.ok:
+            found = self.unlike_columns(oracle, outcome)
         else:
-            return None
-        search.found.reason = replace(found, remedies=(ROWS_OF_USE, GIVE_DOMAIN))
+            found = Diagnosis("agrees-near-origin", {"middle": own.is_around_middle, "ratio": own.ratio})
+        search.found.reason = None if found is None else replace(found, remedies=(ROWS_OF_USE, GIVE_DOMAIN))
         return search.found.reason
+
+    def unlike_columns(self, oracle: Counting, outcome: Outcome) -> Diagnosis | None:
+        """What the slopes of the columns at the origin explain of a search that ended so. Cost: at most d + 1 rows."""
+        behind_link, raw = self.reads_link_blindly(oracle), self.search.found.interface.raw
+        by_scales = outcome in OF_SCALES and self.knows_no_inputs(oracle)
+        if outcome not in OF_BLIND_QUESTIONS or not (behind_link or by_scales):
+            return None
+        ended_in = oracle.ledger.last_stage
+        ratio = slope_ratio(oracle, self.search.found.interface.noise)
+        oracle.ledger.last_stage = ended_in
+        if ratio is not None:
+            return Diagnosis("columns-unlike", {"ratio": ratio, "outcome": outcome.slug})
+        certain = behind_link and raw is not None and raw.certain and outcome is Outcome.OUT_OF_REACH
+        return Diagnosis("certain-near-origin") if certain else None
 
     def result(self, outcome: Outcome, network: ReLUNetwork | None) -> Result:
         """How it ended. Columns of another size saturate a link near the origin: then rows of use help most."""
@@ -280,7 +279,7 @@ class Recovery:
         except NonFiniteGradient as error:
             reason = undefined_at(error)
         run.oracle = oracle.around(Unexplained(oracle.inner))
-        self.search = self.search.anew(Findings(gradients=reason))
+        self.search = self.search.anew(SearchFindings(gradients=reason))
         return self.go_where_it_allows(attempts)
 
     def go_where_it_allows(self, attempts: int) -> Ending:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reluctant.messages.diagnosis import Diagnosis, Remedy
+from reluctant.messages.diagnosis import Remedy
 
 
 @dataclass(frozen=True)
@@ -1013,9 +1013,3 @@ PURPOSES: Mapping[str, str] = {
     "before-sigmoid": "If the network gives the values before a sigmoid, read the answers through it: {call}.",
     "copy-half": "If the network gives probabilities, one half is their boundary: {call}.",
 }
-
-
-def of_outcome(slug: str) -> Diagnosis:
-    """The diagnosis of a run that ended so, where nothing more exact is known."""
-    entry = OUTCOMES[slug]
-    return Diagnosis(slug, entry.example or {}, entry.remedies)

@@ -252,9 +252,14 @@ def _likeness(fields: Fields) -> str:
     unit = _in_percent(fields)
     if fields["kind"] != "top-k":
         return f"{LIKENESSES[fields['kind']]}{unit}"
-    k, classes = fields["largest"], fields["classes"]
-    largest = "largest probability" if k == 1 else f"{k} largest probabilities"
-    return f"the {largest} of {classes} classes{unit}, without the {'other' if k == classes - 1 else 'others'}"
+    given, others = largest_few(fields["largest"], fields["classes"])
+    return f"{given}{unit}, without the {others}"
+
+
+def largest_few(largest: int, classes: int) -> tuple[str, str]:
+    """The name of the largest few class probabilities, and that of the rest."""
+    given = "largest probability" if largest == 1 else f"{largest} largest probabilities"
+    return f"the {given} of {classes} classes", "other" if largest == classes - 1 else "others"
 
 
 def _in_percent(fields: Fields) -> str:

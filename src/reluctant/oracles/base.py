@@ -227,6 +227,13 @@ class Facts:
         """True if answers become infinite far out, where a probability that a link reads is 0 or 1."""
         return self.link is not None
 
+    @property
+    def constant_columns(self) -> tuple[int, ...]:
+        """Columns that hold the same number in every sample; none where there are no samples."""
+        if self.samples is None:
+            return ()
+        return tuple(int(k) for k in np.flatnonzero(np.ptp(self.samples, axis=0) == 0))
+
 
 class Oracle(ABC):
     """Something that answers rows of numbers with rows of numbers.

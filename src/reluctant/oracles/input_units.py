@@ -142,11 +142,6 @@ class Scaled(Wrapper):
         return Explained(found.values, found.gradients * self.units.scale)
 
 
-def constant_columns(samples: FloatArray | None) -> tuple[int, ...]:
-    """Columns that hold the same number in every row; none where there are no rows."""
-    return () if samples is None else tuple(int(k) for k in np.flatnonzero(np.ptp(samples, axis=0) == 0))
-
-
 def scaled_by(opened: Counting, units: InputUnits, facts: Facts | None = None) -> Counting:
     """The target in these units, counted in the same ledger."""
     facts = facts or opened.facts

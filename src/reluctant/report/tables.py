@@ -10,7 +10,7 @@ from reluctant.audit.facts import Bounds, CopyMethod, ErrorKind, InterfaceFacts,
 from reluctant.audit.record import AuditRecord, KnownName, LeakKind, Level, Price, StepFacts
 from reluctant.estimation import Range
 from reluctant.estimation.formulas import shape_name
-from reluctant.messages.diagnosis import listed, rounded_to
+from reluctant.messages.diagnosis import largest_few, listed, rounded_to
 from reluctant.report.text import (
     answers_labels,
     count,
@@ -392,9 +392,8 @@ def _likeness(record: AuditRecord) -> str:
     top = served.top_k
     if top is None:
         return f"probabilities{unit}" if target.percent else ""
-    largest = "largest probability" if top.largest == 1 else f"{top.largest} largest probabilities"
-    others = "other" if top.classes - top.largest == 1 else "others"
-    return f"the {largest} of {top.classes} classes{unit}, the {others} missing"
+    given, others = largest_few(top.largest, top.classes)
+    return f"{given}{unit}, the {others} missing"
 
 
 def _measured(seen: InterfaceFacts, labels: bool) -> list[tuple[str, str | None]]:

@@ -318,7 +318,7 @@ SECOND_DIFFERENCE = np.array([1.0, -2.0, 1.0])
 
 
 @dataclass(frozen=True)
-class Bends:
+class ConfirmedNeurons:
     """Neurons of the first layer, those at whose creases the target bends, and the weights and biases of these."""
 
     neurons: int
@@ -328,7 +328,7 @@ class Bends:
 
 def confirm_creases(
     oracle: Counting, network: ReLUNetwork, rng: np.random.Generator, *, noise: Noise, spread: float
-) -> Bends:
+) -> ConfirmedNeurons:
     """Ask across the crease of every neuron of the first layer. Cost: at most 36 rows a neuron.
 
     A neuron is confirmed if the target bends at two of six random points of its crease: elsewhere a neuron of a deeper
@@ -338,7 +338,7 @@ def confirm_creases(
     step = max(1e-5, 1e4 * noise.at(spread) / spread)  # of the point's norm: far above noise, short beside creases
     width = network.widths[1] if network.depth > 1 else 0
     if step > LONGEST_BEND_STEP:
-        return Bends(width, 0, 0)
+        return ConfirmedNeurons(width, 0, 0)
     found = [crease_points(network, oracle.facts.domain, rng) for _ in range(places)]
     points = np.concatenate([each.points for each in found])
     neurons = np.concatenate([each.neurons for each in found])
@@ -346,7 +346,7 @@ def confirm_creases(
     points, owners = points[first_layer], neurons[first_layer, 1]
     bending = _target_bends(oracle, points, network.hyperplanes()[0][owners], step, noise)
     confirmed = int((np.bincount(owners[bending], minlength=width) >= enough).sum())
-    return Bends(width, confirmed, confirmed * (network.dim + 1))
+    return ConfirmedNeurons(width, confirmed, confirmed * (network.dim + 1))
 
 
 def _target_bends(

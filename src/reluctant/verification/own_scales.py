@@ -195,20 +195,25 @@ def _own_units(
     network: ReLUNetwork, sizes: FloatArray, unlike: bool, rng: np.random.Generator
 ) -> Iterator[InputUnits]:  # fmt: skip
     """Units in which columns weigh the same: around the origin if columns are unlike, and around a far middle."""
-    even = InputUnits(np.zeros(network.dim), 1 / np.maximum(sizes, FAINTEST * sizes.max()))
-    normals, offsets = even.reduced_network(network).hyperplanes() if network.depth > 1 else (np.empty((0, 0)),) * 2
+    even = 1 / np.maximum(sizes, FAINTEST * sizes.max())
+    normals, offsets = _evened(network, even).hyperplanes() if network.depth > 1 else (np.empty((0, 0)),) * 2
     clear = np.isfinite(offsets) & (np.abs(offsets) > CLEAR)  # closer ones pass the middle, but for rounding
     distance = float(np.median(np.abs(offsets[clear]))) if clear.any() else 1.0
     if unlike:
-        yield replace(even, scale=even.scale * distance)
+        yield InputUnits(np.zeros(network.dim), even * distance)
     near = clear & (np.abs(offsets) <= BEYOND * distance)
     if near.sum() < FEWEST_HYPERPLANES:
         return
     middle = _middle(normals[near], offsets[near])
-    centred = replace(even, centre=even.scale * middle)
+    centred = InputUnits(even * middle, even)
     is_far = np.linalg.norm(centred.centre) > FAR * np.sqrt(network.dim)
     if is_far and NEARER * np.median(np.abs(normals[near] @ middle + offsets[near])) < distance:
-        yield replace(centred, scale=even.scale * _size_around(centred.reduced_network(network), distance, rng))
+        yield replace(centred, scale=even * _size_around(centred.reduced_network(network), distance, rng))
+
+
+def _evened(network: ReLUNetwork, even: FloatArray) -> ReLUNetwork:
+    """The network of inputs in multiples of these sizes (d,)."""
+    return network.with_inputs(lambda w: (w * even, np.zeros(len(w))))
 
 
 def _middle(normals: FloatArray, offsets: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ def shown(true: ReLUNetwork, seed: int) -> OrientedHyperplanes | None:
     try:
         find_first_layer(oracle, noise, rng)
     except StageFailed as failure:
-        return failure.first if failure.shows is Shows.BENT_CREASES else None
+        return failure.handover.first if failure.shows is Shows.BENT_CREASES else None
     return None
 
 

@@ -28,8 +28,8 @@ ON_A_LINE = 4001  # points on which changes of side are looked for: more than a 
 def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
     _skip_without_gradient(known)
-    between = known.health is not None and known.health.unit and not known.linked
-    if (known.may_be_sigmoids or between) and oracle.outputs == 1:
+    between = known.target.health is not None and known.target.health.unit and not known.target.linked
+    if (known.target.may_be_sigmoids or between) and oracle.outputs == 1:
         raise Skip("no-sign", settles=False)
     by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:FLIP_INPUTS])}

@@ -10,7 +10,7 @@ import numpy as np
 
 from reluctant.audit.budget import TRAINING, needed_rows, rows_needed
 from reluctant.audit.facts import Truth, finite
-from reluctant.audit.findings import Findings, Skip, seen, skip_where
+from reluctant.audit.findings import AuditedTarget, Findings, Skip, seen, skip_where
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.extraction import extract
@@ -43,12 +43,14 @@ def check_interface(oracle: Counting, known: Findings, seed: int) -> Mapping[str
     Where it does not answer far out, a range is looked for in which it does, and checked again: from then on nothing is
     asked outside. Cost: at most 240 rows more, and the check. Where all answers are the same, honest inputs are asked.
     """
-    found = _with_rare_labels(oracle, known, _looked(oracle, known, seed), seed)
-    rest = seen(oracle, "identity", None, without=found.get("without", ()))
-    return found | {"rows_needed": rows_needed(rest, replace(known, **found), found["health"])}
+    target = _looked(oracle, known, seed)
+    given = known.given if target.reach is None else known.given.inside(target.reach, seed)
+    known = replace(known, given=given, target=_with_rare_labels(oracle, target, given.inputs, seed))
+    rest = seen(oracle, "identity", None, without=known.target.without)
+    return {"given": given, "target": known.target, "rows_needed": rows_needed(rest, known)}
 
 
-def _looked(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
+def _looked(oracle: Counting, known: Findings, seed: int) -> AuditedTarget:
     try:
         found = _check(oracle, known, seed)
     except TargetError:
@@ -56,55 +58,54 @@ def _looked(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
         if inside is None:
             raise
         return inside
-    served: Interface = found["served"]
-    near = served.largest_scale is not None and served.largest_scale < FAR_ENOUGH
-    limited = oracle.facts.domain.is_space and (near or served.refusal is Outcome.NON_FINITE)
+    served = found.served
+    near = served is not None and served.largest_scale is not None and served.largest_scale < FAR_ENOUGH
+    nowhere = served is not None and served.refusal is Outcome.NON_FINITE
+    limited = oracle.facts.domain.is_space and (near or nowhere)
     return (_check_inside(oracle, known, seed) if limited else None) or found
 
 
-def _check_inside(oracle: Counting, known: Findings, seed: int) -> dict[str, Any] | None:
+def _check_inside(oracle: Counting, known: Findings, seed: int) -> AuditedTarget | None:
     """The check inside the range that is answered; None where there is none."""
-    links: tuple[AnswerLink, ...] = ("identity", "softmax") if known.link == "identity" else (known.link,)
-    found: dict[str, Any] | None = None
+    links: tuple[AnswerLink, ...] = ("identity", "softmax") if known.target.link == "identity" else (known.target.link,)
+    found: AuditedTarget | None = None
     for link in links if oracle.facts.domain.is_space else ():
-        written = None if found is None else found.get("written")
+        written = None if found is None else found.written
         box = answered_box(seen(oracle, link, known.given.output, written=written), as_generator(seed))
         if box is None:
             break
-        inside = _check(seen(oracle, "identity", None, box), known, seed)
-        found = inside | {"reach": box, "given": known.given.inside(box, seed)}
-        if inside["served"].answers is not Kind.PROBABILITIES:
+        found = replace(_check(seen(oracle, "identity", None, box), known, seed), reach=box)
+        if found.served is not None and found.served.answers is not Kind.PROBABILITIES:
             break  # else once more: where a class is certain to the last digit there is no value behind it
     return found
 
 
-def _check(oracle: Counting, known: Findings, seed: int) -> dict[str, Any]:
+def _check(oracle: Counting, known: Findings, seed: int) -> AuditedTarget:
     """The answers as they are; percentages, and probabilities among NaN, as plain ones. Cost: a second check of these.
 
     What may be percentages and may be values is divided only where a link was given. Numbers of classes are left out
     where values stand beside them: the larger of the two is no label.
     """
     served = check_health(oracle, rng=seed)
-    if served.class_columns and known.given.output is None and not known.linked:
+    if served.class_columns and known.given.output is None and not known.target.linked:
         without = served.class_columns
         kept = [k for k in range(oracle.outputs) if k not in without]
         found = _check(seen(oracle, "identity", None, without=without), known, seed)
-        return found | {"without": tuple(sorted([*without, *(kept[k] for k in found.get("without", ()))]))}
+        return replace(found, without=tuple(sorted([*without, *(kept[k] for k in found.without)])))
     written = probability_format(served)
-    if written is None or not (served.are_probabilities or known.linked):
+    if written is None or not (served.are_probabilities or known.target.linked):
         return _read(oracle, known, served, seed)
     plain = seen(oracle, "identity", None, written=written)
-    found = _read(plain, known, check_health(plain, rng=seed), seed)
-    return found | {"written": written}
+    return replace(_read(plain, known, check_health(plain, rng=seed), seed), written=written)
 
 
-def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> dict[str, Any]:
+def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> AuditedTarget:
     """The audit finds a softmax, sigmoid or tanh by itself, and reads answers through it."""
     output = known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
-    if known.linked or output is not None:
-        health = check_health(seen(oracle, known.link, output, noisy=noisy), rng=seed)
-        return {"served": served, "health": health, "noisy": noisy}
+    if known.target.linked or output is not None:
+        health = check_health(seen(oracle, known.target.link, output, noisy=noisy), rng=seed)
+        return replace(known.target, served=served, health=health, noisy=noisy)
     link = likely_link(oracle, served, as_generator(seed))
     try:
         behind = None if link is None else check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
@@ -112,10 +113,9 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> di
         behind = None  # these values cannot be read
     certain = behind is not None and behind.refusal is Outcome.NON_FINITE and served.are_probabilities
     certain = certain and served.deterministic and served.decimals is None  # extraction finds a box where it is not
-    if behind is None or (behind.refusal is not None and not certain):
-        return {"served": served, "health": served, "looked_behind": behind is not None}
-    found = {"served": served, "health": behind, "link": link, "noisy": noisy}
-    return found | ({"certain": True} if certain else {})
+    if link is None or behind is None or (behind.refusal is not None and not certain):
+        return replace(known.target, served=served, health=served, looked_behind=behind is not None)
+    return replace(known.target, served=served, health=behind, link=link, noisy=noisy, certain=certain)
 
 
 def _are_noisy_probabilities(oracle: Counting, known: Findings, served: Interface, seed: int) -> bool:
@@ -123,7 +123,7 @@ def _are_noisy_probabilities(oracle: Counting, known: Findings, served: Interfac
 
     Cost: none where there is no noise, or it is too small to take one for anything else.
     """
-    if served.deterministic or served.answers is Kind.PROBABILITIES or known.link != "softmax":
+    if served.deterministic or served.answers is Kind.PROBABILITIES or known.target.link != "softmax":
         return not served.deterministic and served.answers is Kind.PROBABILITIES
     answers = ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))
     slack = SURELY * served.fresh_noise
@@ -131,25 +131,24 @@ def _are_noisy_probabilities(oracle: Counting, known: Findings, served: Interfac
     return bool(np.all((answers >= -slack) & (answers <= 1 + slack)) and off <= slack)
 
 
-def _with_rare_labels(oracle: Counting, known: Findings, found: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The findings on an interface; with other labels among honest inputs it does not count as constant.
+def _with_rare_labels(oracle: Counting, target: AuditedTarget, inputs: FloatArray, seed: int) -> AuditedTarget:
+    """The target; with other labels among honest inputs (n, d) it does not count as constant.
 
     Cost: none where it is not; else a row for each honest input, given or drawn, and a few.
     """
-    served = found["served"]
-    if served is not found["health"] or served.refusal is not Outcome.CONSTANT:
-        return dict(found)
-    written, given = found.get("written"), found.get("given", known.given)
-    inside = seen(oracle, "identity", None, found.get("reach"), written=written, without=found.get("without", ()))
+    served = target.served
+    if served is None or served is not target.health or served.refusal is not Outcome.CONSTANT:
+        return target
+    inside = seen(oracle, "identity", None, target.reach, written=target.written, without=target.without)
     few = inside.facts.domain.sample(as_generator(seed), FEW_ROWS, inside.dim)
     try:
-        answers = ask(inside, np.concatenate([few, given.inputs]))
+        answers = ask(inside, np.concatenate([few, inputs]))
     except (BudgetExhausted, TargetError):
-        return dict(found)
+        return target
     if not are_labels(answers) or np.ptp(answers, axis=0).max() == 0:
-        return dict(found)
+        return target
     rare = replace(served, shape=Shape.PIECEWISE_CONSTANT)
-    return {**found, "served": rare, "health": rare}
+    return replace(target, served=rare, health=rare)
 
 
 # ---- span
@@ -164,12 +163,12 @@ def span_from_labels(known: Findings, outputs: int) -> bool:
 
     Values are no pieces of linear functions, or rounding leaves nothing of them, or none can be read through a link.
     """
-    served, health = known.served, known.health
+    served, health = known.target.served, known.target.health
     if served is None or health is None:
         return False
     refusal = values_refusal(health)
     coarse = refusal is Outcome.TOO_NOISY and served.deterministic and (outputs > 1 or health.raw is None)
-    unread = known.linked and refusal is Outcome.NON_FINITE
+    unread = known.target.linked and refusal is Outcome.NON_FINITE
     readable = served.refusal not in (Outcome.CONSTANT, Outcome.NON_FINITE)
     return refusal in FROM_LABELS or ((coarse or unread) and readable)
 
@@ -179,14 +178,14 @@ def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
 
     Many outputs may lie in a space of few dimensions, the width of the last hidden layer. Cost: that and 20 rows.
     """
-    if known.health is not None and known.health.trees:
+    if known.target.health is not None and known.target.health.trees:
         open_ = Skip("splits-of-trees", settles=False, rows=TREE_ROWS)  # which inputs they split is open
         oracle = Limit(TREE_ROWS, refusal=lambda wanted, most: open_).of(oracle)
     labels = span_from_labels(known, oracle.outputs)
-    if not labels and (known.health is None or values_refusal(known.health) is not None):
+    if not labels and (known.target.health is None or values_refusal(known.target.health) is not None):
         skip_where(known, Outcome.CONSTANT, Outcome.NON_FINITE, missing="directions")
     # Coarse directions of few digits do not pass verification, and finding them anew costs more.
-    few = known.health is not None and known.health.number_format != "float64"
+    few = known.target.health is not None and known.target.health.number_format != "float64"
     threshold = _middle(oracle, known, seed) if labels else None
     span = recover_span(oracle, labels=labels, threshold=threshold, fine=few, rng=seed)
     wide = not labels and oracle.outputs >= WIDE_ANSWERS
@@ -195,7 +194,7 @@ def find_span(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]
 
 def _middle(oracle: Counting, known: Findings, seed: int) -> float | None:
     """An answer of one output that others are on both sides of, which is a label too; None where it answers labels."""
-    if oracle.outputs > 1 or known.health is None or known.health.answers is Kind.LABELS:
+    if oracle.outputs > 1 or known.target.health is None or known.target.health.answers is Kind.LABELS:
         return None
     return float(np.median(ask(oracle, oracle.facts.domain.sample(as_generator(seed), FEW_ROWS, oracle.dim))))
 
@@ -214,14 +213,14 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
     fitted = _fitted_to_decimals(oracle, known, seed)
     if fitted is not None:
         return {"extraction": fitted}
-    if not known.of_labels:
+    if not known.target.of_labels:
         skip_where(known, *refused, missing="creases")
     found = extract(oracle, rng=seed).with_log_ratios()  # as other steps read the target
-    if known.of_labels:  # its values are no answers of the target
+    if known.target.of_labels:  # its values are no answers of the target
         found = replace(found, evidence={**found.evidence, OWN_LINK: "identity"})
     ran_out = found.outcome is Outcome.OUT_OF_BUDGET
     wider = with_directions_of(found.network, known.span) if found.ok and found.network is not None else None
-    short = ran_out and not known.may_be_clipped
+    short = ran_out and not known.target.may_be_clipped
     return {
         "extraction": found,
         **({} if wider is None else {"span": wider}),
@@ -232,7 +231,10 @@ def extract_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str
 
 def _fitted_to_decimals(oracle: Counting, known: Findings, seed: int) -> Result | None:
     """The network behind rounded probabilities that no other step can read; None where there is none, or it failed."""
-    served, plain = known.served, known.link == "identity" and known.given.output is None and not known.noisy
+    served, plain = (
+        known.target.served,
+        known.target.link == "identity" and known.given.output is None and not known.target.noisy,
+    )
     if served is None or served.answers is not Kind.PROBABILITIES or served.decimals is None or not plain:
         return None
     if served.decimals < FITTED_DECIMALS or not served.deterministic:
@@ -273,14 +275,14 @@ def learn_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     """Learning, where exact extraction gave nothing and one hidden layer is still possible."""
     if known.extraction is not None and known.extraction.ok:
         raise Skip("recovered-exactly")
-    if known.health is None:
+    if known.target.health is None:
         raise Skip("interface-unknown", settles=False)
-    if known.refusal is not None:
-        skip_where(known, known.refusal, missing="creases")
+    if known.target.refusal is not None:
+        skip_where(known, known.target.refusal, missing="creases")
     if not oracle.facts.domain.is_space:
         raise Skip("bounded-domain", domain=oracle.facts.domain.describe())
-    if known.reach is not None:
-        raise Skip("bounded-reach", domain=known.reach.describe())
+    if known.target.reach is not None:
+        raise Skip("bounded-reach", domain=known.target.reach.describe())
     if known.clipped is not None:
         raise Skip("clipped-inputs", settles=False)
     layers = None if known.extraction is None else Measured.of(known.extraction).layers
@@ -297,20 +299,24 @@ def confirm_part(oracle: Counting, known: Findings, seed: int) -> Mapping[str, A
         raise Skip("copy-exists")
     if known.clipped is not None:
         raise Skip("clipped-inputs")
-    if known.may_be_clipped:
+    if known.target.may_be_clipped:
         raise Skip("may-be-clipped")
     network = None if known.extraction is None else known.extraction.network
-    if network is None or known.health is None or network.depth < 2 or known.of_labels:
+    if network is None or known.target.health is None or network.depth < 2 or known.target.of_labels:
         raise Skip("no-part")
     own = as_generator(seed).spawn(1)[0]
-    return {"part": confirm_creases(oracle, network, own, noise=known.health.noise, spread=known.health.spread)}
+    return {
+        "part": confirm_creases(
+            oracle, network, own, noise=known.target.health.noise, spread=known.target.health.spread
+        )
+    }
 
 
 def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """A student on the answers as they are, where there is no copy."""
     if known.copy is not None:
         raise Skip("copy-exists")
-    if known.health is None:
+    if known.target.health is None:
         raise Skip("interface-unknown", settles=False)
     skip_where(known.as_answered, Outcome.CONSTANT, Outcome.NON_FINITE)
     rows = rows_like(known.given.inputs, oracle.facts.domain, ROWS, as_generator(seed).spawn(1)[0])
@@ -320,7 +326,7 @@ def train_network(oracle: Counting, known: Findings, seed: int) -> Mapping[str, 
     basis = span.basis if span is not None and narrow else None
     result = train_student(
         oracle, inputs=rows, span=basis, steps=LONGER * STEPS, seconds=seconds,
-        whole=_whole(known.as_answered.health), rng=seed,
+        whole=_whole(known.as_answered.target.health), rng=seed,
     )  # fmt: skip
     found = {"training": _student_as_seen(result, known)}
     training = Measured.of(result).training
@@ -339,13 +345,13 @@ def _student_as_seen(result: Result, known: Findings) -> Result:
     """The student as other steps see the target: log-ratios behind a softmax; apart where they see no values."""
     measured = Measured.of(result)
     reads = measured.answers
-    as_they_are = known.link == "identity" or known.given.output is not None
+    as_they_are = known.target.link == "identity" or known.given.output is not None
     if result.network is None or (reads is Kind.VALUES and as_they_are):
         return result
     softmax = measured.link not in ELEMENTWISE_LINKS
-    if reads is Kind.PROBABILITIES and known.link not in ELEMENTWISE_LINKS and softmax:
+    if reads is Kind.PROBABILITIES and known.target.link not in ELEMENTWISE_LINKS and softmax:
         return replace(result, network=result.network.log_ratios())
-    if reads is Kind.PROBABILITIES and known.link == "sigmoid":
+    if reads is Kind.PROBABILITIES and known.target.link == "sigmoid":
         return result
     own = measured.link if reads is Kind.PROBABILITIES else "identity"
     return replace(result, evidence={**result.evidence, OWN_LINK: own})
@@ -369,7 +375,9 @@ def compare_with_truth(oracle: Counting, known: Findings, seed: int) -> Mapping[
         raise Skip("unreadable-file", error=error.slug, message=str(error)) from error
     if (true.dim, true.outputs) != (found.dim, found.outputs):
         raise Skip("file-differs")
-    aligned = None if known.of_labels else compare(found, true, rng=seed)  # values of labels have a scale of their own
+    aligned = (
+        None if known.target.of_labels else compare(found, true, rng=seed)
+    )  # values of labels have a scale of their own
     layers = () if aligned is None else aligned.neuron_errors
     if layers:
         near, neurons = sum(int((errors <= FOUND).sum()) for errors in layers), sum(map(len, layers))

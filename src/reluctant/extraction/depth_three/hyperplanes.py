@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
-from reluctant.extraction.method import OrientedHyperplanes, Shows, StageFailed
+from reluctant.extraction.method import Handover, OrientedHyperplanes, Shows, StageFailed
 from reluctant.extraction.straight_creases import LineInPlane, ends_in_cells, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, Question, gradients
 from reluctant.geometry.gradients import cross
@@ -209,7 +209,7 @@ def check_depth(
         reason = "creases that bend: there is another hidden layer"
         raise StageFailed(
             "straight", reason, number=ended, limit=0, certain=True, shows=Shows.BENT_CREASES,
-            first=first,
+            handover=Handover(first=first),
         )  # fmt: skip
 
 

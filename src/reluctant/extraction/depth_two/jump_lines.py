@@ -16,7 +16,7 @@ import numpy as np
 
 from reluctant.domains import Domain
 from reluctant.extraction.depth_two.assembly import refit_biases
-from reluctant.extraction.method import Candidate, Certificate, Keep, Shows, StageFailed
+from reluctant.extraction.method import Candidate, Certificate, Handover, Keep, Shows, StageFailed
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.jumps import (
@@ -182,7 +182,13 @@ def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
     if search.first is not None and search.line is not search.first.lines:
         lines = search.first, search.searched()
     return StageFailed(
-        LAYERS, reason, number=found, limit=limit, partial=partial, shows=Shows.OTHER_CREASES, lines=lines
+        LAYERS,
+        reason,
+        number=found,
+        limit=limit,
+        partial=partial,
+        shows=Shows.OTHER_CREASES,
+        handover=Handover(lines=lines),
     )
 
 

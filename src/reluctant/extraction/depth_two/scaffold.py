@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.method import Shows, StageFailed
+from reluctant.extraction.method import Handover, Shows, StageFailed
 from reluctant.fitting.least_squares import design_matrix, solve_weighted
 from reluctant.geometry import DistanceNoise, Frame, FramedNetwork, Lines, LineSearch, Scan, scan_lines
 from reluctant.geometry.creases import merge_slivers
@@ -257,7 +257,9 @@ def _region_gradients(
         before[todo] = off
         if places is not None and (same[todo][crossed] >= rounds_of_ridge).any():
             number, reason = int(crossed.sum()), "a ridge between creases of the line"
-            raise StageFailed("scaffold", reason, number=number, limit=0, partial=known, against=asked)
+            raise StageFailed(
+                "scaffold", reason, number=number, limit=0, partial=known, handover=Handover(against=asked)
+            )
         todo = todo[crossed]
         if not len(todo):
             return gradients, steps

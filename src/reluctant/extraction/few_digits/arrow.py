@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from reluctant.extraction.few_digits.noisy_extension import Extension
+from reluctant.extraction.few_digits.noisy_extension import NoisyExtension
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.geometry.lines import IntArray
 from reluctant.networks import ReLUNetwork
@@ -139,7 +139,7 @@ class AnswerSet:
         return own, core_features(values, np.column_stack([self.y, np.ones(len(self.y))]), self.weight)
 
 
-def answer_sets(points: Points | None, extension: Extension) -> list[AnswerSet]:
+def answer_sets(points: Points | None, extension: NoisyExtension) -> list[AnswerSet]:
     """The points of the subspace first, if they are given, then those of each direction if its answers are kept."""
     h, m, e = extension.weights.shape[1], extension.skip.shape[1], extension
     off = [AnswerSet(*parts) for parts in zip(e.y, e.s, e.f, e.weight, e.weights, e.skip, strict=True)]
@@ -218,7 +218,7 @@ class ArrowInverse:
         return np.asarray(self.scale * scipy.linalg.cho_solve(self.factor, self.scale * core, check_finite=False))
 
 
-def arrow_equations(core: ReLUNetwork, points: Points, extension: Extension) -> Arrow:
+def arrow_equations(core: ReLUNetwork, points: Points, extension: NoisyExtension) -> Arrow:
     """The equations at this network."""
     layout, a = Layout.of(core), core.weights[1]
     own, shared = layout.own(a), layout.core(a)

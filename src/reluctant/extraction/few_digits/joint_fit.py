@@ -25,7 +25,7 @@ from reluctant.extraction.few_digits.arrow import (
     arrow_equations,
     core_features,
 )
-from reluctant.extraction.few_digits.noisy_extension import Extension
+from reluctant.extraction.few_digits.noisy_extension import NoisyExtension
 from reluctant.extraction.few_digits.subspace_fit import Points
 from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import find_turned, turn_terms, without_skip
@@ -49,7 +49,7 @@ class RandomAnswers:
     frame: Frame
     directions: FloatArray
 
-    def residual(self, core: ReLUNetwork, extension: Extension) -> FloatArray:
+    def residual(self, core: ReLUNetwork, extension: NoisyExtension) -> FloatArray:
         """The residuals of the answers, in deviations of their noise."""
         network = extension.lifted(core, self.frame)
         found = [network(self.rows[part].astype(np.float64)) for part in _row_blocks(len(self.rows))]
@@ -84,7 +84,7 @@ def _row_blocks(count: int) -> Iterator[slice]:
 class Linearised:
     """The Jacobian at a network, as far as products need it; in single precision, for steps alone."""
 
-    def __init__(self, random: RandomAnswers, core: ReLUNetwork, extension: Extension) -> None:
+    def __init__(self, random: RandomAnswers, core: ReLUNetwork, extension: NoisyExtension) -> None:
         network = extension.lifted(core, random.frame)
         self.random, self.layout, self.a = random, Layout.of(core), core.weights[1].astype(np.float32)
         self.values: AnyFloats = random.rows @ network.weights[0].T.astype(np.float32)
@@ -159,7 +159,7 @@ class JointFit:
     """The network in the subspace, its weights in all other directions, and all answers it is fitted to."""
 
     core: ReLUNetwork
-    extension: Extension
+    extension: NoisyExtension
     points: Points
     anywhere: RandomAnswers
 

@@ -19,7 +19,7 @@ from reluctant.extraction.depth_two.assembly import refit_biases
 from reluctant.extraction.few_digits.crossed_subspace import cross_subspace
 from reluctant.extraction.few_digits.growth import KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
-from reluctant.extraction.few_digits.noisy_extension import Extension, extend
+from reluctant.extraction.few_digits.noisy_extension import NoisyExtension, extend
 from reluctant.extraction.few_digits.noisy_line import OnLine, promising_lines
 from reluctant.extraction.few_digits.parallel_neurons import with_parallel_neurons
 from reluctant.extraction.few_digits.view import (
@@ -173,7 +173,7 @@ class FewDigits(Method):
         return Candidate(network, certificate=Certificate(errors, float(np.max(errors)), view.farthest))
 
     def _polished_fit(
-        self, view: View, known: KnownSubspace, extension: Extension, spent: int, rng: np.random.Generator
+        self, view: View, known: KnownSubspace, extension: NoisyExtension, spent: int, rng: np.random.Generator
     ) -> tuple[JointFit, FloatArray]:
         """The last fit, and the standard error of a weight of each neuron."""
         parameters, many = _parameters(view, known), self._many(view, known)

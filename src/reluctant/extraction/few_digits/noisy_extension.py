@@ -69,7 +69,7 @@ def _line_middles(known: FramedNetwork, view: View) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Extension(Batch):
+class NoisyExtension(Batch):
     """Answers off the subspace, n for each of D directions, and the weights found.
 
     y: coordinates (D, n, k) in the subspace.
@@ -96,7 +96,7 @@ class Extension(Batch):
         """Whether answers are kept."""
         return self.s.shape[1] > 0
 
-    def without_answers(self) -> Extension:
+    def without_answers(self) -> NoisyExtension:
         """The weights alone."""
         none = {name: getattr(self, name)[:, :0] for name in ("y", "s", "f", "weight")}
         return replace(self, **none)
@@ -111,15 +111,15 @@ class Extension(Batch):
         skip = core.skip @ frame.basis + self.skip.T @ self.directions
         return ReLUNetwork([w, a], [z, c - skip @ frame.origin], skip)
 
-    def replaced(self, which: IntArray, better: Extension) -> Extension:
+    def replaced(self, which: IntArray, better: NoisyExtension) -> NoisyExtension:
         """The same with these directions as found in another try."""
         parts = {name: getattr(self, name).copy() for name in self.__dataclass_fields__}
         for name, part in parts.items():
             part[which] = getattr(better, name)
-        return Extension(**parts)
+        return NoisyExtension(**parts)
 
 
-def extend(view: View, known: FramedNetwork, rng: np.random.Generator, *, long_steps: bool = True) -> Extension:
+def extend(view: View, known: FramedNetwork, rng: np.random.Generator, *, long_steps: bool = True) -> NoisyExtension:
     """Measure all directions orthogonal to the frame. Cost: about four rows a neuron and direction, one output.
 
     long_steps: whether steps as long as an input are asked. Many random inputs find the same digits with fewer rows.
@@ -129,7 +129,7 @@ def extend(view: View, known: FramedNetwork, rng: np.random.Generator, *, long_s
     directions = known.frame.new_directions(view.dim - len(known.frame.basis), rng)
     bases = choose_bases(known, view, rng, long_steps)
     squares, seen = (known.network.weights[0] ** 2).sum(axis=1), len(known.frame.basis)
-    found: Extension | None = None
+    found: NoisyExtension | None = None
     rows = len(directions) * (2 * len(bases.roomy) + len(bases.anywhere))
     with view.oracle.stage("extension", expected=rows):
         for start, stop in _direction_blocks(len(directions)):
@@ -158,7 +158,7 @@ def _measured_block(
     directions: FloatArray,
     short: FloatArray,
     rng: np.random.Generator,
-) -> Extension:
+) -> NoisyExtension:
     """Measure these directions with short steps, and shorter ones where answers are not explained."""
     shorter_step, block_attempts = 0.25, 3
     largest_direction_chi = 3.0
@@ -185,7 +185,7 @@ def _measured_directions(
     directions: FloatArray,
     short: FloatArray,
     rng: np.random.Generator,
-) -> Extension:
+) -> NoisyExtension:
     """Ask all steps in these directions and solve for the weights."""
     back_step = -8.0  # the second step, in short ones
     long_step = 0.8  # of the size of an input
@@ -202,7 +202,7 @@ def _measured_directions(
     weight = 1 / view.noise.at(np.sqrt((y_asked**2).sum(axis=2) + s**2))
     problem = _DirectionProblem(known.network, y_asked, s, answers.reshape(count, len(y), -1), weight)
     weights, skip, chi = problem.solve(len(short))
-    return Extension(directions, y_asked, s, problem.f, weight, weights, skip, chi)
+    return NoisyExtension(directions, y_asked, s, problem.f, weight, weights, skip, chi)
 
 
 class _DirectionProblem:
@@ -270,7 +270,7 @@ def _solve_directions(
     return np.asarray(scale * np.linalg.solve(normal, (scale * wanted)[:, :, None])[:, :, 0])
 
 
-def _no_directions(view: View, known: FramedNetwork) -> Extension:
+def _no_directions(view: View, known: FramedNetwork) -> NoisyExtension:
     h, m, k = known.neurons, view.outputs, len(known.frame.basis)
     shapes = ((0, view.dim), (0, 1, k), (0, 1), (0, 1, m), (0, 1), (0, h), (0, m), (0,))
-    return Extension(*(np.empty(shape) for shape in shapes))
+    return NoisyExtension(*(np.empty(shape) for shape in shapes))
