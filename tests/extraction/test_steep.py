@@ -55,12 +55,12 @@ def test_a_neuron_that_changes_what_was_explained_is_refused() -> None:
     rows = np.random.default_rng(1).uniform(-1, 1, (20, 3))
     batch, right = _PointBatch(inside, rows), AnchorModel.affine(np.zeros(3), np.zeros(1), np.eye(3)[:1], 1e-15)
     wrong = AnchorModel.affine(np.zeros(3), np.zeros(1), np.ones((1, 3)), 1e-15)
-    assert not len(batch.loud(right, inside.settings.neuron_error))
+    assert not len(batch.unexplained(right, inside.settings.neuron_error))
     none = np.empty(0, dtype=int)
-    batch.check_still_quiet(right, right, none)
-    batch.check_still_quiet(wrong, wrong, none)  # nothing was explained before
+    batch.check_still_explained(right, right, none)
+    batch.check_still_explained(wrong, wrong, none)  # nothing was explained before
     with pytest.raises(StageFailed, match=r"^exploration: "):
-        batch.check_still_quiet(right, wrong, none)
+        batch.check_still_explained(right, wrong, none)
 
 
 def flat_near_the_origin(times: float) -> ReLUNetwork:

@@ -39,19 +39,19 @@ class RowSpace:
 
 def row_space(ask: Ask, dim: int, noise: DistanceNoise, rng: np.random.Generator) -> RowSpace:
     """Find the row space. Cost: about dim + 30 rows for every min(outputs, open directions) of the rank."""
-    enough_quiet = 3  # rounds without any change that end the search
+    enough_unchanged = 3  # rounds without any change that end the search
     fresh, less = 1e-2, 10.0  # part of a gradient that is a new direction, and how much less after a point without any
     most_failures = 20  # in a row: points at which no new direction could be measured
     search = _RowSpaceSearch(ask, dim, noise, rng)
-    quiet = failures = 0
-    while quiet < enough_quiet and search.rank < dim:
+    unchanged = failures = 0
+    while unchanged < enough_unchanged and search.rank < dim:
         if failures == most_failures:
             return replace(search.result(), margin=float("inf"))
         segment = search.changing_segment()
         if segment is None:
-            quiet += 1
+            unchanged += 1
             continue
-        quiet = 0
+        unchanged = 0
         failures = 0 if search.measure(*segment, max(fresh / less**failures, LEAST_FRESH)) else failures + 1
     return search.result()
 

@@ -163,7 +163,7 @@ def domain_scale(domain: Domain, dim: int) -> float:
 
 def exploration_points(domain: Domain, rng: np.random.Generator, n: int, dim: int) -> FloatArray:
     """Random points from the middle of the domain to its corners, even and uneven ones."""
-    loudness = (0.2, 5.0)  # sizes of points where a coordinate is unbounded
+    sizes = (0.2, 5.0)  # of points where a coordinate is unbounded
     powers = (1.0, 2.0, 4.0)  # of a Gaussian: from even coordinates to a few large ones
     low, high = np.broadcast_to(domain.low, dim), np.broadcast_to(domain.high, dim)
     bounded = np.isfinite(low) & np.isfinite(high)
@@ -171,10 +171,10 @@ def exploration_points(domain: Domain, rng: np.random.Generator, n: int, dim: in
     inside = rng.uniform(size=(n, dim))
     corner = (rng.uniform(size=(n, dim)) < rng.uniform(size=(n, 1))).astype(float)
     share = np.where(rng.uniform(size=(n, 1)) < 1 / 2, inside, corner)
-    quietest, loudest = np.log(loudness)
-    loud = np.exp(rng.uniform(quietest, loudest, (n, 1)))
+    smallest, largest = np.log(sizes)
+    size = np.exp(rng.uniform(smallest, largest, (n, 1)))
     tails = np.abs(rng.standard_normal((n, dim))) ** rng.choice(powers, (n, 1))
-    away = loud * tails / tails.mean(axis=1, keepdims=True)
+    away = size * tails / tails.mean(axis=1, keepdims=True)
     signs = rng.choice([-1.0, 1.0], (n, dim))
     with np.errstate(invalid="ignore"):  # infinite bounds are not chosen
         choices = [low + share * (high - low), low + away, high - away]

@@ -300,28 +300,28 @@ class _PointBatch:
         # The next gate, when nothing passes the last one, and tolerance for differences without a crease.
         wider_gate = 10.0
         settings = self.inside.settings
-        gate, dull = settings.neuron_error, 0
+        gate, in_vain = settings.neuron_error, 0
         for _ in range(settings.rays):
-            loud = self.loud(known, gate / settings.neuron_error)
-            if not len(loud):
+            unexplained = self.unexplained(known, gate / settings.neuron_error)
+            if not len(unexplained):
                 return known
-            more = self.learn(known, self.rows[self.inside.rng.choice(loud)], gate)
-            self.check_still_quiet(known, more, loud)
-            dull = dull + 1 if more.neurons == known.neurons else 0
+            more = self.learn(known, self.rows[self.inside.rng.choice(unexplained)], gate)
+            self.check_still_explained(known, more, unexplained)
+            in_vain = in_vain + 1 if more.neurons == known.neurons else 0
             known = more
-            if dull == settings.dull_rays:
-                gate, dull = wider_gate * gate, 0
+            if in_vain == settings.dull_rays:
+                gate, in_vain = wider_gate * gate, 0
             if gate > settings.worst_error:
                 break
         raise StageFailed(
-            "exploration", "differences no crease explains", number=len(loud), limit=0, partial=known.network()
+            "exploration", "differences no crease explains", number=len(unexplained), limit=0, partial=known.network()
         )
 
-    def check_still_quiet(self, known: AnchorModel, more: AnchorModel, loud: IntArray) -> None:
+    def check_still_explained(self, known: AnchorModel, more: AnchorModel, unexplained: IntArray) -> None:
         """Raise StageFailed if a new neuron changes points that were explained: its crease bends elsewhere."""
         off, most = self.off(more) / self.inside.spread, self.inside.settings.other_layer
-        off[loud] = 0.0
-        off[self.off(known) >= most * self.inside.spread] = 0.0  # with a wide gate such points are not loud
+        off[unexplained] = 0.0
+        off[self.off(known) >= most * self.inside.spread] = 0.0  # with a wide gate such points count as explained
         if not off.max() < most:
             reason = "creases that bend: there is another hidden layer"
             raise StageFailed(
@@ -333,7 +333,7 @@ class _PointBatch:
         """How far (n,) the answers are from a model's."""
         return np.asarray(np.abs(self.answers - known(self.rows)).max(axis=1))
 
-    def loud(self, known: AnchorModel, leniency: float) -> IntArray:
+    def unexplained(self, known: AnchorModel, leniency: float) -> IntArray:
         """Points where target and model differ by more than noise."""
         return np.flatnonzero(
             self.off(known) > leniency * DOUBLE.in_line * np.hypot(self.noise, known.error(self.rows))

@@ -181,15 +181,8 @@ def _deeper(search: _LinesSoFar, found: int, limit: float) -> StageFailed:
     lines: tuple[SearchedLine, ...] = ()
     if search.first is not None and search.line is not search.first.lines:
         lines = search.first, search.searched()
-    return StageFailed(
-        LAYERS,
-        reason,
-        number=found,
-        limit=limit,
-        partial=partial,
-        shows=Shows.OTHER_CREASES,
-        handover=Handover(lines=lines),
-    )
+    left, shows = Handover(lines=lines), Shows.OTHER_CREASES
+    return StageFailed(LAYERS, reason, number=found, limit=limit, partial=partial, shows=shows, handover=left)
 
 
 FEW_NEW = 8

@@ -257,9 +257,8 @@ def _region_gradients(
         before[todo] = off
         if places is not None and (same[todo][crossed] >= rounds_of_ridge).any():
             number, reason = int(crossed.sum()), "a ridge between creases of the line"
-            raise StageFailed(
-                "scaffold", reason, number=number, limit=0, partial=known, handover=Handover(against=asked)
-            )
+            against = Handover(against=asked)
+            raise StageFailed("scaffold", reason, number=number, limit=0, partial=known, handover=against)
         todo = todo[crossed]
         if not len(todo):
             return gradients, steps
