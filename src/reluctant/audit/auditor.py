@@ -16,7 +16,7 @@ from reluctant._notebook import html_table
 from reluctant.audit.budget import BUDGET, SECONDS, SHARES, PriceGiven, reserve, seconds_for, share, with_extraction
 from reluctant.audit.defense_sweep import try_defenses
 from reluctant.audit.facts import State
-from reluctant.audit.findings import AuditedTarget, Findings, HeldColumns, Settings, Skip, StepFunction, seen
+from reluctant.audit.findings import AuditedTarget, Findings, HeldColumns, Settings, Skip, StepFunction
 from reluctant.audit.record import AuditRecord, LeakKind, StepFacts, VerdictFacts
 from reluctant.audit.record_entries import make_record
 from reluctant.audit.steps.probe_steps import ask_line, ask_plane, flip_inputs, measure_errors, measure_linearity
@@ -231,7 +231,7 @@ def audit(
         if output is None and classes and len(classes) != opened.outputs:
             expected = f"one for each of {opened.outputs} outputs"
             raise InvalidInput.about("classes", got=f"{len(classes)} names", expected=expected)
-        seen(opened, link, output)  # a link or output that does not fit is found before anything is asked,
+        AuditedTarget(link).seen(opened, output)  # a link or output that does not fit shows before anything is asked,
         as_generator(rng)  # and so is a seed
         if input_shape is not None and input_shape[0] * input_shape[1] != opened.dim:
             raise InvalidInput.about(
@@ -446,10 +446,7 @@ class StepRun:
         target, output = self.known.target, self.known.given.output
         labels = name == "span" and span_from_labels(self.known, self.oracle.outputs - len(target.without))
         as_answered = output is None and (name in AS_ANSWERED or labels)
-        link = "identity" if as_answered else target.link
-        return seen(
-            self.oracle, link, output, target.reach, noisy=target.noisy, written=target.written, without=target.without
-        )
+        return (replace(target, link="identity") if as_answered else target).seen(self.oracle, output)
 
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""

@@ -7,7 +7,7 @@ the rows of the defense sweep follow it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -141,6 +141,16 @@ class AuditedTarget:
     certain: bool = False
     served: Interface | None = None
     health: Interface | None = None
+
+    def seen(self, oracle: Counting, output: int | None = None) -> Counting:
+        """The target as it is read: without some outputs, its link undone, one output of it, inside its range."""
+        kept = [k for k in range(oracle.outputs) if k not in self.without]
+        rest = Selected(oracle.inner, kept) if self.without else oracle.inner
+        plain = rest if self.written is None else PlainProbabilities(rest, self.written)
+        answered = Tidied(plain, self.link) if self.noisy and self.link != "identity" else plain
+        values = answered if self.link == "identity" else Linked(answered, self.link)
+        chosen = values if output is None else Selected(values, output)
+        return Counting(chosen, oracle.ledger, oracle.facts.domain if self.reach is None else self.reach)
 
     @property
     def linked(self) -> bool:
@@ -348,33 +358,6 @@ def _useless_answers(known: Findings, health: Interface) -> dict[str, Any]:
     if health.refusal is Outcome.NOT_PIECEWISE_LINEAR and health.are_of_a_link and health.decimals is not None:
         return {"gives": "rounded-link", "noun": health.noun, "decimals": health.decimals}
     return {"gives": "nothing" if health.refusal is None else health.refusal.slug}
-
-
-# ---- the target as the steps see it
-
-
-def seen(
-    oracle: Counting,
-    link: AnswerLink,
-    output: int | None,
-    inside: Domain | None = None,
-    *,
-    noisy: bool = False,
-    written: ProbabilityFormat | None = None,
-    without: Collection[int] = (),
-) -> Counting:
-    """The target as the audit reads it: its link undone, some of its outputs, inside a range.
-
-    noisy: they have noise on them, and are put right before a link reads them; written: they are not written plainly;
-    without: outputs that are left out before all else.
-    """
-    kept = [k for k in range(oracle.outputs) if k not in without]
-    rest = Selected(oracle.inner, kept) if without else oracle.inner
-    plain = rest if written is None else PlainProbabilities(rest, written)
-    answered = Tidied(plain, link) if noisy and link != "identity" else plain
-    values = answered if link == "identity" else Linked(answered, link)
-    chosen = values if output is None else Selected(values, output)
-    return Counting(chosen, oracle.ledger, oracle.facts.domain if inside is None else inside)
 
 
 # ---- copies

@@ -44,7 +44,7 @@ CHECK_ASIDE, CHECK_OFFSET = 2.0, 0.004  # a silent direction: such a step along 
 WEAKEST_SEEN = 0.02  # part of a normal outside the span that verification must not overlook
 
 
-def verify_labels(
+def verify_label_span(
     oracle: Counting,
     field: LabelField,
     seen: LabelledPoints,
@@ -249,7 +249,7 @@ class _LabelRecovery:
     def verified(self, basis: FloatArray, shown: Boundary, left: float) -> SpanEnding:
         """The test of the span at boundary points between inputs that nothing was found with."""
         with self.oracle.stage("verification"):
-            checked, fresh = verify_labels(self.oracle, self.field, self.seen, basis, shown, left, self.rng)
+            checked, fresh = verify_label_span(self.oracle, self.field, self.seen, basis, shown, left, self.rng)
         self.seen += fresh
         self.evidence |= checked.evidence
         return replace(checked, evidence=self.evidence)

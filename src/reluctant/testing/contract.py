@@ -82,7 +82,7 @@ class OracleContract:
         np.testing.assert_allclose(again, kept, rtol=0, atol=self.tolerance(oracle, kept))
 
     def test_other_layouts_and_types(self, oracle: Oracle) -> None:
-        """Lists, Fortran order and integers are accepted."""
+        """Lists and Fortran order are accepted."""
         rows = self.rows(oracle)
         answers = oracle.query(rows)
         tol = self.tolerance(oracle, answers)

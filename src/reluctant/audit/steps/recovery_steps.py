@@ -10,7 +10,7 @@ import numpy as np
 
 from reluctant.audit.budget import TRAINING, needed_rows, rows_needed
 from reluctant.audit.facts import Truth, finite
-from reluctant.audit.findings import AuditedTarget, Findings, Skip, seen, skip_where
+from reluctant.audit.findings import AuditedTarget, Findings, Skip, skip_where
 from reluctant.errors import BudgetExhausted, ReluctantError, TargetError
 from reluctant.evidence import COPY_DIRECTIONS, OWN_LINK, Measured
 from reluctant.extraction import extract
@@ -46,7 +46,7 @@ def check_interface(oracle: Counting, known: Findings, seed: int) -> Mapping[str
     target = _looked(oracle, known, seed)
     given = known.given if target.reach is None else known.given.inside(target.reach, seed)
     known = replace(known, given=given, target=_with_rare_labels(oracle, target, given.inputs, seed))
-    rest = seen(oracle, "identity", None, without=known.target.without)
+    rest = AuditedTarget(without=known.target.without).seen(oracle)
     return {"given": given, "target": known.target, "rows_needed": rows_needed(rest, known)}
 
 
@@ -71,10 +71,11 @@ def _check_inside(oracle: Counting, known: Findings, seed: int) -> AuditedTarget
     found: AuditedTarget | None = None
     for link in links if oracle.facts.domain.is_space else ():
         written = None if found is None else found.written
-        box = answered_box(seen(oracle, link, known.given.output, written=written), as_generator(seed))
+        read = AuditedTarget(link, written=written).seen(oracle, known.given.output)
+        box = answered_box(read, as_generator(seed))
         if box is None:
             break
-        found = replace(_check(seen(oracle, "identity", None, box), known, seed), reach=box)
+        found = replace(_check(AuditedTarget(reach=box).seen(oracle), known, seed), reach=box)
         if found.served is not None and found.served.answers is not Kind.PROBABILITIES:
             break  # else once more: where a class is certain to the last digit there is no value behind it
     return found
@@ -90,12 +91,12 @@ def _check(oracle: Counting, known: Findings, seed: int) -> AuditedTarget:
     if served.class_columns and known.given.output is None and not known.target.linked:
         without = served.class_columns
         kept = [k for k in range(oracle.outputs) if k not in without]
-        found = _check(seen(oracle, "identity", None, without=without), known, seed)
+        found = _check(AuditedTarget(without=without).seen(oracle), known, seed)
         return replace(found, without=tuple(sorted([*without, *(kept[k] for k in found.without)])))
     written = probability_format(served)
     if written is None or not (served.are_probabilities or known.target.linked):
         return _read(oracle, known, served, seed)
-    plain = seen(oracle, "identity", None, written=written)
+    plain = AuditedTarget(written=written).seen(oracle)
     return replace(_read(plain, known, check_health(plain, rng=seed), seed), written=written)
 
 
@@ -104,11 +105,11 @@ def _read(oracle: Counting, known: Findings, served: Interface, seed: int) -> Au
     output = known.given.output
     noisy = _are_noisy_probabilities(oracle, known, served, seed)
     if known.target.linked or output is not None:
-        health = check_health(seen(oracle, known.target.link, output, noisy=noisy), rng=seed)
+        health = check_health(AuditedTarget(known.target.link, noisy=noisy).seen(oracle, output), rng=seed)
         return replace(known.target, served=served, health=health, noisy=noisy)
     link = likely_link(oracle, served, as_generator(seed))
     try:
-        behind = None if link is None else check_health(seen(oracle, link, None, noisy=noisy), rng=seed)
+        behind = None if link is None else check_health(AuditedTarget(link, noisy=noisy).seen(oracle), rng=seed)
     except ReluctantError:
         behind = None  # these values cannot be read
     certain = behind is not None and behind.refusal is Outcome.NON_FINITE and served.are_probabilities
@@ -139,7 +140,7 @@ def _with_rare_labels(oracle: Counting, target: AuditedTarget, inputs: FloatArra
     served = target.served
     if served is None or served is not target.health or served.refusal is not Outcome.CONSTANT:
         return target
-    inside = seen(oracle, "identity", None, target.reach, written=target.written, without=target.without)
+    inside = replace(target, link="identity").seen(oracle)
     few = inside.facts.domain.sample(as_generator(seed), FEW_ROWS, inside.dim)
     try:
         answers = ask(inside, np.concatenate([few, inputs]))
