@@ -107,3 +107,12 @@ def test_rows_outside_a_domain_are_told(monkeypatch) -> None:
     monkeypatch.setattr(Search, "attempt", lambda self, place, *args: place.oracle.query(np.full((1, 6), 9.0)))
     with pytest.raises(OutsideDomain):
         rl.extract(rl.open_oracle(planted((6, 5, 1), 0), domain=(-1, 1)))
+
+
+def test_a_target_that_changes_at_few_inputs_is_not_called_constant() -> None:
+    """Three layers that the first look finds constant: another scale shows changes, and is not enough for a network."""
+    drawn = specimen(8300143)
+    with rl.open_oracle(drawn.target(), dim=drawn.network.dim, budget=60_000) as oracle:
+        result = rl.extract(oracle, rng=143)
+    assert result.outcome in (rl.Outcome.UNVERIFIED, rl.Outcome.PARTIAL)
+    assert result.network is not None

@@ -151,7 +151,8 @@ class Recovery:
         try:
             again = self.go_and_compare(attempts)
             found = again[1] if again[0] is Outcome.RECOVERED else None
-            stay = self.search.found.interface.trees  # which are no network anywhere
+            # Trees are no network anywhere, and a target that changes in these units is not constant.
+            stay = self.search.found.interface.trees or (outcome in OF_CONSTANTS and again[0] in OF_SCALES)
             stay = stay or (
                 found is not None and self.holds_as_asked(asked, units.network(found), before.found.interface.noise)
             )
