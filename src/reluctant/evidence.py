@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from reluctant.domains import Domain
 from reluctant.extraction.any_position.accuracy import Accuracy, BumpRisk
+from reluctant.extraction.crease_depth import CreaseKinds
 from reluctant.extraction.ladder import Attempt, Attempts
 from reluctant.extraction.method import Certificate
-from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.geometry.creases import LineSearch
 from reluctant.interface import Interface
 from reluctant.interface.kinds import IntegerKind

@@ -7,7 +7,7 @@ import pytest
 from crowded_line import NEURONS, CrowdedLine, seen_on_the_line, true_weights
 
 import reluctant as rl
-from reluctant.extraction.depth_two.crowd import look_again, tell_close_creases_apart
+from reluctant.extraction.depth_two.crowded_line import look_again, tell_close_creases_apart
 from reluctant.geometry import DistanceNoise, FramedNetwork
 from reluctant.networks import ReLUNetwork
 

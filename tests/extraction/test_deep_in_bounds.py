@@ -10,7 +10,7 @@ from reluctant.domains import Domain
 from reluctant.extraction.any_depth import DeepInBounds
 from reluctant.extraction.any_depth.features import KnownLayers, Layer, OpenWeights
 from reluctant.extraction.any_depth.open_weights import with_fitted_weights
-from reluctant.extraction.any_depth.readout import fit_most, readout_deviations
+from reluctant.extraction.any_depth.output_layer import fit_most, readout_deviations
 from reluctant.testing import planted
 
 

@@ -8,8 +8,7 @@ import pytest
 import reluctant as rl
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.deep_gradients.crease_normals import known_creases
-from reluctant.extraction.deep_gradients.crease_places import crease_places, pool
-from reluctant.extraction.deep_gradients.layer_matches import Match
+from reluctant.extraction.deep_gradients.layer_matches import Match, crease_places, pool
 from reluctant.extraction.deep_gradients.open_cells import across_facet, probes, with_more_on
 from reluctant.geometry.lines import Lines
 from reluctant.testing import planted

@@ -9,9 +9,9 @@ import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput
 from reluctant.extraction import attempts
+from reluctant.extraction.crease_depth import CreaseKinds
 from reluctant.extraction.ladder import LADDER, Attempt, Attempts, Need, Standing, walk
 from reluctant.extraction.method import Shows, StageFailed
-from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.interface.health import examine as examine_health
 from reluctant.oracles import Wrapper
 from reluctant.results import Run

@@ -14,7 +14,7 @@ from reluctant.extraction.any_depth.kinks import KinkStore
 from reluctant.extraction.attempts import Search
 from reluctant.extraction.depth_two.scaffold import _unresolved, neurons_on_a_line
 from reluctant.extraction.few_digits.method import exactly_from_afar
-from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.few_digits.scaled_view import look_from
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise
 from reluctant.numerics import quotient

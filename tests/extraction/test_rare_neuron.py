@@ -9,7 +9,7 @@ from sweeps import sweep
 import reluctant as rl
 from reluctant.extraction.candidate_check import hold_against
 from reluctant.extraction.method import Candidate
-from reluctant.extraction.rare_neuron import with_rare_neuron
+from reluctant.extraction.overlooked_neurons import with_rare_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise

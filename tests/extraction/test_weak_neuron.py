@@ -7,7 +7,7 @@ import pytest
 from sweeps import sweep
 
 import reluctant as rl
-from reluctant.extraction.weak_neuron import with_weak_neuron
+from reluctant.extraction.overlooked_neurons import with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.oracles.open import as_opened

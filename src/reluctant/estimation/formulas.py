@@ -26,7 +26,7 @@ from reluctant.extraction.depth_two.assembly import refit_rows
 from reluctant.extraction.depth_two.main_pass import points_needed
 from reluctant.extraction.depth_two.method import DepthTwo, directions_worth
 from reluctant.extraction.depth_two.scaffold import stretch_of_regions
-from reluctant.extraction.few_digits import FewDigits, noisy_line, view
+from reluctant.extraction.few_digits import FewDigits, noisy_line, scaled_view
 from reluctant.extraction.few_digits.method import (
     FARTHER_LOOKS,
     SPREAD_ROWS,
@@ -148,9 +148,9 @@ HEALTH_ROWS = float(ROWS_PER_LINE * VERB_LINES)
 ROWS_OF_OUTPUTS = 2  # a neuron, where there are several outputs
 ROWS_A_CREASE = 5  # of the line, about
 ROWS_A_LINE, ROWS_A_SUBSPACE = 75.0, 105.0  # a neuron, about, in float32
-NOISE_LOOK = view.NOISE_LINES * view.NOISE_POINTS  # rows of one measurement of the noise
-LOOKS_FROM_HERE = view.NEAR_AND_FAR + FARTHER_LOOKS  # measurements that choose a place
-LOOKS_FROM_THERE = LOOKS_FROM_HERE + view.NEAR_AND_FAR  # and those at that place
+NOISE_LOOK = scaled_view.NOISE_LINES * scaled_view.NOISE_POINTS  # rows of one measurement of the noise
+LOOKS_FROM_HERE = scaled_view.NEAR_AND_FAR + FARTHER_LOOKS  # measurements that choose a place
+LOOKS_FROM_THERE = LOOKS_FROM_HERE + scaled_view.NEAR_AND_FAR  # and those at that place
 MOST_HIDDEN = 3  # layers of any network that was measured
 
 

@@ -27,6 +27,7 @@ from reluctant.errors import (
 )
 from reluctant.extraction.affine import Affine
 from reluctant.extraction.candidate_check import CheckedNetwork, hold_against
+from reluctant.extraction.crease_depth import CreaseKinds, look_for_layers
 from reluctant.extraction.ladder import LADDER, Attempts, Need, SearchFindings, Standing, again_and_again, walk
 from reluctant.extraction.method import (
     Method,
@@ -37,7 +38,6 @@ from reluctant.extraction.method import (
     fitted_top,
     lifted,
 )
-from reluctant.extraction.straight_creases import CreaseKinds, look_for_layers
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from reluctant.errors import InvalidInput
+from reluctant.extraction.crease_depth import CreaseKinds
 from reluctant.extraction.method import Candidate, StageFailed
 from reluctant.extraction.orientation import orient
-from reluctant.extraction.rare_neuron import with_rare_neuron
-from reluctant.extraction.straight_creases import CreaseKinds
-from reluctant.extraction.weak_neuron import with_weak_neuron
+from reluctant.extraction.overlooked_neurons import with_rare_neuron, with_weak_neuron
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import Noise

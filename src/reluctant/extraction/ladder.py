@@ -23,6 +23,7 @@ from reluctant.domains import Domain
 from reluctant.extraction.any_depth import AnyDepth, Completion, DeepInBounds, DeepInBox, LayerLimits
 from reluctant.extraction.any_position import AnyPosition
 from reluctant.extraction.candidate_check import CheckedNetwork
+from reluctant.extraction.crease_depth import CreaseKinds
 from reluctant.extraction.deep_few_digits import FewDigitsDeep
 from reluctant.extraction.deep_gradients import GradientLayers
 from reluctant.extraction.depth_three import DepthThree
@@ -30,7 +31,6 @@ from reluctant.extraction.depth_two import DepthTwo, JumpLines
 from reluctant.extraction.few_digits import FewDigits
 from reluctant.extraction.method import Method, OrientedHyperplanes, Shows, StageFailed
 from reluctant.extraction.rounded_probabilities import RoundedProbabilities
-from reluctant.extraction.straight_creases import CreaseKinds
 from reluctant.geometry.jumps import SearchedLine
 from reluctant.interface import Interface
 from reluctant.interface.reach import ClippedRange, ReadTarget

@@ -7,10 +7,10 @@ from layers_known import crease_of, crease_points, crease_through, known_part, s
 
 import reluctant as rl
 from reluctant.extraction.any_depth.crease_equations import solve_crease
+from reluctant.extraction.any_depth.crease_presence import ends_at
 from reluctant.extraction.any_depth.features import Layer
 from reluctant.extraction.any_depth.kinks import line_score
 from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, Neuron, is_confirmed
-from reluctant.extraction.any_depth.presence import ends_at
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 from reluctant.testing.assortment import specimen

@@ -4,9 +4,9 @@ import numpy as np
 from layers_known import angle, crease_of, known_part, search_tools, switching, with_open_sides
 
 from reluctant.extraction.any_depth.crease_equations import solve_crease
+from reluctant.extraction.any_depth.crease_presence import is_there
 from reluctant.extraction.any_depth.follow import find_walls, follow_crease
 from reluctant.extraction.any_depth.kinks import line_score
-from reluctant.extraction.any_depth.presence import is_there
 from reluctant.testing import planted
 
 TRUE = planted((6, 10, 8, 1), 5, bias=0.1)

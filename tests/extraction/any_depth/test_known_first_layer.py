@@ -10,7 +10,7 @@ import reluctant as rl
 from reluctant.extraction.any_depth.crease_equations import solve_crease
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.layer import LayerLimits, LayerSearch, Neuron
-from reluctant.extraction.any_depth.readout import spanning_points
+from reluctant.extraction.any_depth.output_layer import spanning_points
 from reluctant.extraction.any_depth.search_space import SearchSpace
 from reluctant.extraction.depth_three.first_layer import find_first_layer
 from reluctant.extraction.method import OrientedHyperplanes, Shows, StageFailed

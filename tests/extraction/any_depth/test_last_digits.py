@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluctant.extraction.any_depth.readout import polish_to_all
+from reluctant.extraction.any_depth.output_layer import polish_to_all
 from reluctant.extraction.method import Memory
 from reluctant.geometry import DistanceNoise
 from reluctant.interface.health import examine

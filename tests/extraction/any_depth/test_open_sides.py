@@ -12,7 +12,7 @@ from layers_known import crease_of, known_part, search_tools, switching, with_op
 import reluctant as rl
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.layer import Ladder, LayerLimits, LayerSearch, as_layer
-from reluctant.extraction.any_depth.readout import fit_readout
+from reluctant.extraction.any_depth.output_layer import fit_readout
 from reluctant.extraction.method import StageFailed
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted

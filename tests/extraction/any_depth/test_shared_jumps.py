@@ -9,7 +9,7 @@ import reluctant as rl
 from reluctant.extraction.any_depth import LayerLimits
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
 from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
-from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
+from reluctant.extraction.crease_depth import CreaseMeetings, CreasePlanes
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted

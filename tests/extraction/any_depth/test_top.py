@@ -5,7 +5,7 @@ from layers_known import known_part, with_open_sides
 
 from reluctant.extraction.any_depth.crease_equations import IncomingWeights, settle_open
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.readout import (
+from reluctant.extraction.any_depth.output_layer import (
     fit_most,
     fit_readout,
     oriented_network,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from three_layers import errors, opened
 
+from reluctant.extraction.crease_depth import LineInPlane, look_along
 from reluctant.extraction.depth_three import hyperplanes
 from reluctant.extraction.depth_three.first_layer import FirstLayer, find_first_layer
 from reluctant.extraction.depth_three.hyperplanes import LARGEST_MARGIN, find_hyperplanes, orient_hyperplanes
 from reluctant.extraction.method import StageFailed
-from reluctant.extraction.straight_creases import LineInPlane, look_along
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 

@@ -9,10 +9,9 @@ from targets import in_float32
 import reluctant as rl
 from reluctant.extraction.few_digits import method
 from reluctant.extraction.few_digits.answer_store import Asked
-from reluctant.extraction.few_digits.crossed_subspace import cross_subspace
 from reluctant.extraction.few_digits.noisy_line import OnLine, read_line
-from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame
-from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.few_digits.scaled_view import look_from
+from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame, cross_subspace
 from reluctant.extraction.method import StageFailed
 from reluctant.testing import planted
 

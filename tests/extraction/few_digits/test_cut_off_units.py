@@ -8,7 +8,7 @@ from scipy.special import expit
 
 import reluctant as rl
 from reluctant.extraction.few_digits.method import choose_distance
-from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.few_digits.scaled_view import look_from
 from reluctant.extraction.method import StageFailed
 from reluctant.numerics import FloatArray
 from reluctant.testing import planted, single_precision

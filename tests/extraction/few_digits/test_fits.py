@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
-from reluctant.extraction.few_digits.arrow import Layout
+from reluctant.extraction.few_digits.arrow_equations import Layout
 from reluctant.extraction.few_digits.subspace_fit import Points, fit_to_points, misfit
 from reluctant.testing import planted
 

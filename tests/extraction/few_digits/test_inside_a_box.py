@@ -11,7 +11,7 @@ from targets import in_float32, in_float32_probabilities
 import reluctant as rl
 from reluctant.domains import Domain
 from reluctant.extraction.few_digits.growth import read_star
-from reluctant.extraction.few_digits.view import look_inside
+from reluctant.extraction.few_digits.scaled_view import look_inside
 from reluctant.extraction.method import StageFailed
 from reluctant.interface.reach import is_rounded_inside, readable_box
 from reluctant.networks import ReLUNetwork

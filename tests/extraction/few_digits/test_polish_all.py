@@ -12,7 +12,7 @@ from sweeps import sweep
 from targets import error, in_float32, own_error
 
 import reluctant as rl
-from reluctant.extraction.few_digits.arrow import Layout
+from reluctant.extraction.few_digits.arrow_equations import Layout
 from reluctant.extraction.few_digits.joint_fit import (
     JointFit,
     Linearised,
@@ -21,7 +21,7 @@ from reluctant.extraction.few_digits.joint_fit import (
     turned_fit,
 )
 from reluctant.extraction.few_digits.noisy_extension import extend
-from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.few_digits.scaled_view import look_from
 from reluctant.testing import planted
 
 WIDTHS = (24, 10)

@@ -14,7 +14,7 @@ from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.deep_few_digits.third_layer import upper_layers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.incomplete_lines import read_incomplete_line
-from reluctant.extraction.few_digits.view import look_from
+from reluctant.extraction.few_digits.scaled_view import look_from
 from reluctant.geometry.lines import whole_space
 from reluctant.numerics import FloatArray
 from reluctant.testing import planted

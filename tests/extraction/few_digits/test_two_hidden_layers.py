@@ -22,8 +22,8 @@ from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_mo
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.growth import LAYERS
 from reluctant.extraction.few_digits.incomplete_lines import bent_share, read_incomplete_line
+from reluctant.extraction.few_digits.scaled_view import look_from
 from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame
-from reluctant.extraction.few_digits.view import look_from
 from reluctant.geometry import Frame
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray

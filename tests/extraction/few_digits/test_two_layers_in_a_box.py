@@ -12,8 +12,8 @@ from reluctant.extraction.deep_few_digits.kink_rows import rows_of_kinks
 from reluctant.extraction.deep_few_digits.orthant import Orthant
 from reluctant.extraction.few_digits.answer_store import Asked, steps_both_ways
 from reluctant.extraction.few_digits.growth import LAYERS, MOST_NEURONS, read_star
+from reluctant.extraction.few_digits.scaled_view import CUBE, look_from, look_inside
 from reluctant.extraction.few_digits.shared_hyperplanes import SmallFrame
-from reluctant.extraction.few_digits.view import CUBE, look_from, look_inside
 from reluctant.testing import planted
 
 WIDTHS = (12, 6, 5, 3)

@@ -18,7 +18,7 @@ from reluctant.extraction.any_depth.crease_equations import IncomingWeights
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.layer import MOST_WRONG, Ladder
 from reluctant.extraction.any_depth.open_weights import with_fitted_weights
-from reluctant.extraction.any_depth.readout import (
+from reluctant.extraction.any_depth.output_layer import (
     FITTED_DISTANCE,
     Readout,
     fit_most,

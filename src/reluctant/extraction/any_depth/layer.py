@@ -29,13 +29,13 @@ from reluctant.extraction.any_depth.crease_equations import (
     solve_crease,
     try_sides,
 )
+from reluctant.extraction.any_depth.crease_presence import ends_at, goes_straight_on, is_there, places_of, reached
 from reluctant.extraction.any_depth.features import KnownLayers, Layer, OpenWeights
 from reluctant.extraction.any_depth.follow import INCONSISTENT, follow_crease
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore, line_score, passes_kinks
 from reluctant.extraction.any_depth.open_weights import carried_states
-from reluctant.extraction.any_depth.presence import ends_at, goes_straight_on, is_there, places_of, reached
 from reluctant.extraction.any_depth.shared_jumps import JumpEquations, shared_jumps
-from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
+from reluctant.extraction.crease_depth import CreaseMeetings, CreasePlanes
 from reluctant.extraction.method import StageFailed, check_settings
 from reluctant.geometry.lines import BoolArray, IntArray
 from reluctant.numerics import FloatArray

@@ -12,7 +12,7 @@ from reluctant.extraction.any_depth.completion import CHECK_DISTANCES, Completio
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import Asker, KinkStore
 from reluctant.extraction.any_depth.layer import MOST_WRONG, Ladder, LayerLimits
-from reluctant.extraction.any_depth.readout import (
+from reluctant.extraction.any_depth.output_layer import (
     certify,
     fit_readout,
     fitted_top,

@@ -16,7 +16,7 @@ import scipy.linalg
 from reluctant.extraction.any_depth.crease_equations import IncomingWeights
 from reluctant.extraction.any_depth.features import KnownLayers
 from reluctant.extraction.any_depth.kinks import KinkStore, passes_kinks
-from reluctant.extraction.any_depth.readout import Readout
+from reluctant.extraction.any_depth.output_layer import Readout
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import DOUBLE, FloatArray
 from reluctant.oracles.ledger import check_time

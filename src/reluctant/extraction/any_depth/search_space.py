@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluctant.extraction.any_depth.readout import refine_first_weights, spanning_points
+from reluctant.extraction.any_depth.output_layer import refine_first_weights, spanning_points
 from reluctant.extraction.method import OrientedHyperplanes, StageFailed
 from reluctant.geometry import DistanceNoise, Frame, Question, gradients
 from reluctant.geometry.lines import whole_space

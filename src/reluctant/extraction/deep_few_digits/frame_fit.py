@@ -29,7 +29,7 @@ from reluctant.extraction.deep_few_digits.missing_neurons import (
 from reluctant.extraction.deep_few_digits.orthant import SecondRow
 from reluctant.extraction.deep_few_digits.residual_moments import neuron_from_moments
 from reluctant.extraction.few_digits.answer_store import Asked, scatter
-from reluctant.extraction.few_digits.view import LEAST_NOISE
+from reluctant.extraction.few_digits.scaled_view import LEAST_NOISE
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import whole_space

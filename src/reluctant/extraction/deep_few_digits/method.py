@@ -22,8 +22,8 @@ from reluctant.extraction.deep_few_digits.other_directions import extend_to_all
 from reluctant.extraction.deep_few_digits.third_layer import upper_layers
 from reluctant.extraction.few_digits.answer_store import Asked
 from reluctant.extraction.few_digits.method import choose_distance
+from reluctant.extraction.few_digits.scaled_view import BoxView, View, look_from, look_inside
 from reluctant.extraction.few_digits.shared_hyperplanes import Hyperplane, SmallFrame
-from reluctant.extraction.few_digits.view import BoxView, View, look_from, look_inside
 from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
 from reluctant.geometry import DistanceNoise
 from reluctant.networks import ReLUNetwork

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.extraction.any_depth.readout import Readout, without_outputs
+from reluctant.extraction.any_depth.output_layer import Readout, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import ON_CREASE, units, values_and_slopes
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry.jumps import AskGradients

@@ -17,10 +17,9 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from reluctant.extraction.any_depth.features import KnownLayers, Layer
-from reluctant.extraction.any_depth.readout import oriented_network, without_outputs
+from reluctant.extraction.any_depth.output_layer import oriented_network, without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import CreaseLines, Normals, explained, known_creases
-from reluctant.extraction.deep_gradients.crease_places import crease_places, pool
-from reluctant.extraction.deep_gradients.layer_matches import Match, matches, with_more_weights
+from reluctant.extraction.deep_gradients.layer_matches import Match, crease_places, matches, pool, with_more_weights
 from reluctant.extraction.deep_gradients.layer_sides import (
     find_sides,
     readout_from_gradients,

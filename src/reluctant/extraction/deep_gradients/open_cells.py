@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from reluctant.extraction.any_depth.features import KnownLayers
-from reluctant.extraction.any_depth.readout import without_outputs
+from reluctant.extraction.any_depth.output_layer import without_outputs
 from reluctant.extraction.deep_gradients.crease_normals import values_and_slopes
 from reluctant.extraction.deep_gradients.layer_matches import Match
 from reluctant.geometry.lines import BoolArray, Lines

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.extraction.meeting_creases import CreaseMeetings, CreasePlanes
+from reluctant.extraction.crease_depth import CreaseMeetings, CreasePlanes, LineInPlane, ends_in_cells, look_along
 from reluctant.extraction.method import Handover, OrientedHyperplanes, Shows, StageFailed
-from reluctant.extraction.straight_creases import LineInPlane, ends_in_cells, look_along
 from reluctant.geometry import DistanceNoise, Frame, Lines, Question, gradients
 from reluctant.geometry.gradients import cross
 from reluctant.geometry.lines import BoolArray, IntArray, orthogonal_moves

@@ -17,7 +17,7 @@ import numpy as np
 from reluctant.domains import Domain
 from reluctant.extraction.bounded import BOUNDED, Bounded, recover_inside
 from reluctant.extraction.depth_three.first_layer import WORST_ROW, FirstLayer, find_first_layer
-from reluctant.extraction.depth_three.mirrored import joined_sides
+from reluctant.extraction.depth_three.mirrored_pairs import joined_sides
 from reluctant.extraction.depth_three.rows import remeasure_rows
 from reluctant.extraction.method import Candidate, Certificate, Memory, Method, StageFailed, check_settings, remember
 from reluctant.extraction.orientation import always_active, orient

@@ -22,7 +22,7 @@ from reluctant.extraction.depth_two.assembly import (
     refine_slivers,
     refit_biases,
 )
-from reluctant.extraction.depth_two.crowd import look_again, tell_close_creases_apart
+from reluctant.extraction.depth_two.crowded_line import look_again, tell_close_creases_apart
 from reluctant.extraction.depth_two.jump_lines import JumpLines, recover_from_gradients
 from reluctant.extraction.depth_two.main_pass import (
     MAIN_PASS,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from reluctant.extraction.depth_two.crowd import SIDE_STEP, STEEPER, frame_gradients, kept_along, sure_room
+from reluctant.extraction.depth_two.crowded_line import SIDE_STEP, STEEPER, frame_gradients, kept_along, sure_room
 from reluctant.extraction.depth_two.scaffold import NoCrease, Regions, neurons_on_a_line
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import DistanceNoise, FramedNetwork

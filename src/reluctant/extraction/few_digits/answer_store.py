@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.few_digits.scaled_view import View
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import BoolArray, around_lines
 from reluctant.numerics import FloatArray

@@ -22,6 +22,7 @@ from scipy.optimize import linear_sum_assignment
 
 from reluctant.extraction.few_digits.incomplete_lines import bent_share
 from reluctant.extraction.few_digits.noisy_line import OnLine, read_stretch
+from reluctant.extraction.few_digits.scaled_view import BoxView, View
 from reluctant.extraction.few_digits.subspace_fit import (
     HUBER,
     WORTH_A_NEURON,
@@ -32,7 +33,6 @@ from reluctant.extraction.few_digits.subspace_fit import (
     with_missing_neurons,
     without_idle_neurons,
 )
-from reluctant.extraction.few_digits.view import BoxView, View
 from reluctant.extraction.method import Shows, StageFailed
 from reluctant.geometry import Frame, FramedNetwork
 from reluctant.geometry.lines import IntArray

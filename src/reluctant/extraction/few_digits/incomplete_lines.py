@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.few_digits.scaled_view import View
 from reluctant.numerics import FloatArray
 
 AskLine: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # positions to answers (n, m), noise (n,)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reluctant.extraction.few_digits.arrow import (
+from reluctant.extraction.few_digits.arrow_equations import (
     AnyFloats,
     Arrow,
     Layout,
@@ -26,8 +26,8 @@ from reluctant.extraction.few_digits.arrow import (
     core_features,
 )
 from reluctant.extraction.few_digits.noisy_extension import NoisyExtension
+from reluctant.extraction.few_digits.scaled_view import View
 from reluctant.extraction.few_digits.subspace_fit import Points
-from reluctant.extraction.few_digits.view import View
 from reluctant.extraction.orientation import find_turned, turn_terms, without_skip
 from reluctant.fitting.least_squares import Linearisation, Parts, StepRules, least_squares
 from reluctant.geometry import Frame

@@ -16,13 +16,12 @@ import numpy as np
 
 from reluctant.extraction.depth_two import DepthTwo
 from reluctant.extraction.depth_two.assembly import refit_biases
-from reluctant.extraction.few_digits.crossed_subspace import cross_subspace
 from reluctant.extraction.few_digits.growth import KnownSubspace, grow_star, grow_subspace
 from reluctant.extraction.few_digits.joint_fit import JointFit, ask_anywhere, polish_all, turned_fit
 from reluctant.extraction.few_digits.noisy_extension import NoisyExtension, extend
 from reluctant.extraction.few_digits.noisy_line import OnLine, promising_lines
 from reluctant.extraction.few_digits.parallel_neurons import with_parallel_neurons
-from reluctant.extraction.few_digits.view import (
+from reluctant.extraction.few_digits.scaled_view import (
     BoxView,
     View,
     carried_precision,
@@ -31,6 +30,7 @@ from reluctant.extraction.few_digits.view import (
     noise_and_answers,
     short_line_noise,
 )
+from reluctant.extraction.few_digits.shared_hyperplanes import cross_subspace
 from reluctant.extraction.method import (
     Candidate,
     Certificate,

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.few_digits.view import View
+from reluctant.extraction.few_digits.scaled_view import View
 from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame, FramedNetwork
 from reluctant.geometry.lines import Batch, IntArray, climb, piece_ends

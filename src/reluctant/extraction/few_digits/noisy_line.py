@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.linalg
 
-from reluctant.extraction.few_digits.view import FARTHEST_CREASE, View
+from reluctant.extraction.few_digits.scaled_view import FARTHEST_CREASE, View
 from reluctant.extraction.method import StageFailed
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry.lines import BoolArray, IntArray

@@ -3,6 +3,10 @@
 All lines lie in one affine subspace of four dimensions. Beside each kink a gradient in these directions is measured;
 its jump is a multiple of the hyperplane's normal. Kinks of one neuron of the first layer agree in normal and offset
 on all lines, and the hyperplane is a kink wherever a line crosses it. Those of a second layer bend on the way.
+
+`cross_subspace` finds one hidden layer this way where a line shows too many neurons to grow from. Two close neurons
+look like one on a crowded line, but other lines cross them elsewhere. A fit to points all over the frame adds the
+neurons that few lines show.
 """
 
 from __future__ import annotations
@@ -12,7 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluctant.extraction.few_digits.answer_store import Asked, central_gradients, steps_both_ways
+from reluctant.extraction.few_digits.growth import KnownSubspace, questioned, random_points
 from reluctant.extraction.few_digits.incomplete_lines import LineReading, rank_one, read_incomplete_line
+from reluctant.extraction.few_digits.noisy_line import OnLine
+from reluctant.extraction.few_digits.subspace_fit import (
+    Points,
+    fit_hyperplanes,
+    misfit,
+    with_missing_neurons,
+)
+from reluctant.extraction.method import StageFailed
 from reluctant.geometry import Frame
 from reluctant.geometry.lines import BoolArray
 from reluctant.numerics import FloatArray
@@ -224,3 +237,43 @@ class SmallFrame:
             shown = line.reading.shows(t, 6 * error * away / abs(slope) + 1e-5 * (1 + abs(t)))
             hits, misses = hits + (shown is True), misses + (shown is False)
         return hits, misses
+
+
+FIRST_SHARE, LEAST_SHARE = 0.6, 0.85  # hyperplanes for each kink of a line, by few lines and all: two layers have fewer
+MOST_MISSING = 12  # neurons that the fit adds
+
+
+def cross_subspace(line: OnLine, rng: np.random.Generator) -> KnownSubspace:
+    """The network in a small frame, of about as many neurons as a line shows. Cost: about 220 rows a neuron."""
+    fitted_a_neuron = 40  # answers of the lines that are fitted
+    view = line.view
+    asked = Asked(view, rng)
+    # Through the origin: off the frame the mean of random inputs is zero, which the last fit relies on.
+    small = SmallFrame(asked, line.network.widths[1], off_centre=0.0)
+    planes, wanted = small.find(FIRST_SHARE), LEAST_SHARE * small.kinks_a_line
+    if not planes or len(planes) < wanted:
+        raise StageFailed("hyperplanes", "kinks that lines do not share", number=len(planes), limit=max(1, wanted))
+    with view.oracle.stage("subspace"):
+        points = _crossed_points(asked, small.frame, fitted_a_neuron * len(planes), rng)
+        points += random_points(view, small.frame, len(planes), rng)
+        network = fit_hyperplanes(*_normals_and_offsets(planes), points)
+        if _unexplained(misfit(network, points)):
+            network = with_missing_neurons(network, points, MOST_MISSING, rng)
+        return questioned(view, small.frame, network, points, rng)
+
+
+def _crossed_points(asked: Asked, frame: Frame, count: int, rng: np.random.Generator) -> Points:
+    """Some answers on the lines and beside them."""
+    y, answers, _ = asked.in_frame(frame)
+    chosen = rng.permutation(len(y))[:count]
+    y, answers = y[chosen], (answers * asked.unit)[chosen]
+    return Points(y, answers, 1 / asked.view.noise.at(np.linalg.norm(y, axis=1)))
+
+
+def _normals_and_offsets(planes: list[Hyperplane]) -> tuple[FloatArray, FloatArray]:
+    return np.array([plane.normal for plane in planes]), np.array([plane.offset for plane in planes])
+
+
+def _unexplained(left: FloatArray) -> bool:
+    doubtful_chi, largest = 1.3, 12.0
+    return bool(np.sqrt(np.mean(left**2)) > doubtful_chi or left.max() > largest)

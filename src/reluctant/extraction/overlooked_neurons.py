@@ -1,9 +1,13 @@
-"""A first-layer neuron that hardly matters: found in the pieces of a network that is right but for it.
+"""One neuron that a network lacks, where it is right but for it: two kinds that lines do not show.
 
-Its bend is far below those of the others, so that lines and gradients near many creases lose it. With all others known
-it is seen where a line has no other crease for long: there three answers that are not in line show it, and gradients
-with long steps on both sides of the bend give its weights. The weights of the layers above and all else are then fitted
-to fresh answers.
+A rare neuron of the last hidden layer: few inputs switch it. There the network errs by what the neuron adds, and
+elsewhere by nothing. That is an affine function of the layer before, which is known: the errors around these inputs
+give its weights by one linear fit.
+
+A weak neuron of the first layer: its bend is far below those of the others, so that lines and gradients near many
+creases lose it. With all others known it is seen where a line has no other crease for long: there three answers that
+are not in line show it, and gradients with long steps on both sides of the bend give its weights. The weights of the
+layers above and all else are then fitted to fresh answers.
 """
 
 from __future__ import annotations
@@ -16,14 +20,112 @@ from reluctant.domains import Domain
 from reluctant.fitting.network_fit import approach
 from reluctant.geometry import DistanceNoise, Lines, Question, gradients, scan_lines
 from reluctant.networks import ReLUNetwork
-from reluctant.numerics import DOUBLE, FloatArray
+from reluctant.numerics import DOUBLE, FloatArray, Noise
 from reluctant.oracles import Counting
+from reluctant.oracles.links import lost_digits
 from reluctant.verification.points import PointCounts, comparison_points
+
+ROWS_EACH = 4.0  # asked for every weight of the neuron, in a round
+ROUNDS = 4  # each around the rows that show the neuron so far
+NEAREST, FARTHEST = 1e-2, 1.0  # of an input's size: how far around it rows are asked
+FITTED_EACH = 1.5  # rows for every weight that have to show the neuron
+SHOWN = 1e-2  # of the largest error: less may be the network's own
+ONE_NEURON = 0.1  # of the largest error: what one neuron may leave of the others, before the network is fitted anew
+RANK = 1e-13  # relative, of that fit
+FIT_EACH = 3.0  # fresh answers for every parameter, for that fit
+
+
+def with_rare_neuron(
+    oracle: Counting, network: ReLUNetwork, against: FloatArray, noise: Noise, rng: np.random.Generator
+) -> ReLUNetwork | None:
+    """The network with one neuron more in its last hidden layer; None where no single one explains its errors.
+
+    against: rows (k, d) at which it errs. Cost: up to sixteen rows for every weight of the neuron; where the network
+    lacks digits besides, three for every parameter.
+    """
+    hidden = 2
+    if network.skips or network.depth <= hidden or not len(against):
+        return None
+    shown = _Shown.around(oracle, network, against, noise, rng)
+    if shown is None:
+        return None
+    neuron, outputs = shown.one_neuron()
+    values = shown.design @ neuron
+    side = np.sign(values.sum())
+    left = np.abs(shown.errors - np.outer(values, outputs)).max()
+    if not (side * values > 0).all() or left > ONE_NEURON * np.abs(shown.errors).max():
+        return None
+    *below, v, a = network.weights
+    *biases, c, e = network.biases
+    v, c = np.vstack([v, side * neuron[:-1]]), np.append(c, side * neuron[-1])
+    wider = ReLUNetwork([*below, v, np.column_stack([a, side * outputs])], [*biases, c, e])
+    if left <= DOUBLE.deviations * shown.sd:
+        return wider
+    count = int(FIT_EACH * wider.parameters / wider.outputs)
+    with oracle.stage("rare neuron", expected=count):
+        rows = np.concatenate([shown.rows, oracle.facts.domain.sample(rng, count, oracle.dim)])
+        answers = oracle.query(rows)
+    return approach(wider, rows, answers)[0]
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Rows (n, d) at which a network errs, its errors (n, m), and the layer before its last hidden one with a 1.
+
+    sd: of the noise of their answers, at most.
+    """
+
+    rows: FloatArray
+    errors: FloatArray
+    design: FloatArray
+    sd: float
+
+    @classmethod
+    def around(
+        cls, oracle: Counting, network: ReLUNetwork, against: FloatArray, noise: Noise, rng: np.random.Generator
+    ) -> _Shown | None:
+        """In rounds around rows that show the error, until they tell all weights of a neuron; None if too few do."""
+        weights = network.widths[-3] + 1
+        count, rows, answers = int(ROWS_EACH * weights), against[:0], np.empty((0, oracle.outputs))
+        found = None
+        for _ in range(ROUNDS):
+            more = _around(oracle, against if found is None else found.rows, count, rng)
+            with oracle.stage("rare neuron", expected=count):
+                rows, answers = np.concatenate([rows, more]), np.concatenate([answers, oracle.query(more)])
+            errors = answers - network(rows)
+            off = np.abs(errors).max(axis=1)
+            sd = (np.hypot(noise.absolute, noise.relative * np.abs(answers)) + lost_digits(answers, oracle)).max(axis=1)
+            shown = (off > DOUBLE.deviations * sd) & (off > SHOWN * off.max())
+            before = np.maximum(network.preactivations(rows[shown])[network.depth - 3], 0)
+            design = np.column_stack([before, np.ones(shown.sum())])
+            if not shown.any():
+                return None
+            found = cls(rows[shown], errors[shown], design, float(sd[shown].max()))
+            if len(design) >= FITTED_EACH * weights and np.linalg.matrix_rank(design) == weights:
+                break
+        return found if found is not None and len(found.rows) >= FITTED_EACH * weights else None
+
+    def one_neuron(self) -> tuple[FloatArray, FloatArray]:
+        """Weights (w + 1,) and output weights (m,) of the one neuron that explains the errors best."""
+        size = np.linalg.norm(self.design, axis=0)
+        size[size == 0] = 1.0
+        found = np.linalg.lstsq(self.design / size, self.errors, rcond=RANK)[0] / size[:, None]
+        left, sizes, right = np.linalg.svd(found, full_matrices=False)
+        return left[:, 0] * sizes[0], right[0]
+
+
+def _around(oracle: Counting, against: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+    """Rows (count, d) at all distances around some that speak against the network, inside the domain."""
+    domain, chosen = oracle.facts.domain, against[rng.integers(len(against), size=count)]
+    size = np.linalg.norm(chosen, axis=1, keepdims=True) / np.sqrt(oracle.dim)
+    share = np.exp(rng.uniform(np.log(NEAREST), np.log(FARTHEST), (count, 1)))
+    return domain.nearest(chosen + share * size * rng.standard_normal(chosen.shape))
+
 
 LINES = 24
 REACH = 3.0  # of the lines to either side, in scales of use
 LONGEST = 12  # pieces of a line that are asked
-ROWS_EACH = 3.0  # fresh answers for every parameter, for the fit
+FRESH_EACH = 3.0  # fresh answers for every parameter, for the fit
 MOST_PARAMETERS = 1000  # of a fit that looks anew at what each of them does
 
 
@@ -78,7 +180,7 @@ def with_weak_neuron(
         found = _hyperplane(oracle, pieces.bent(oracle, noise), noise, rng) if len(pieces.length) else None
         if found is None:
             return None
-        count = int(ROWS_EACH * (network.parameters + network.dim + network.widths[2]) / network.outputs)
+        count = int(FRESH_EACH * (network.parameters + network.dim + network.widths[2]) / network.outputs)
         scales = np.exp(rng.uniform(np.log(smallest), np.log(largest), (count, 1)))
         groups, _ = comparison_points(network, Domain(), rng, PointCounts(on_lines=256, alone=128))
         rows = np.concatenate([scales * rng.standard_normal((count, network.dim)), *(each.rows for each in groups)])
