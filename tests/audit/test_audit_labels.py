@@ -25,11 +25,18 @@ def test_labels_alone_give_the_whole_boundary(record):
     assert found.recovered.error.largest <= 1e-9
     assert found.extraction.verification.share < 0.1
     assert found.expected.precision == "labels"
+    assert found.flip.by == "recovered-network"  # labels have no gradient, their copy has
+    assert why(found, "errors") == "copy-apart"
+
+
+def test_labels_without_a_copy_leave_flips_open(record):
+    """Labels have no gradient to follow: nothing was tried, and another attack may flip them."""
+    found = record(lambda x: WIDE_INPUT(x).argmax(axis=1), 12, budget=4000, steps=["health", "flip"])
     assert (why(found, "flip"), fields(found, "flip")) == (
         "nothing-to-find",
         {"gives": "labels", "missing": "gradient"},
     )
-    assert why(found, "errors") == "copy-apart"
+    assert "flippable" in found.verdict.unsettled
 
 
 def test_labels_without_the_rows_for_a_copy_leave_it_open(record):

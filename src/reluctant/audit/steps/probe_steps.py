@@ -27,17 +27,28 @@ ON_A_LINE = 4001  # points on which changes of side are looked for: more than a 
 
 def flip_inputs(oracle: Counting, known: Findings, seed: int) -> Mapping[str, Any]:
     """One gradient step at a few inputs: on the copy where there is one, else with the span, else by questions."""
-    _skip_without_gradient(known)
+    network, labels = _flipping_network(known), known.target.of_labels
+    if network is None:
+        try:
+            _skip_without_gradient(known)
+        except Skip as reason:  # another attack may flip labels: that nothing was tried settles nothing
+            reason.settles &= not labels
+            raise
     between = known.target.health is not None and known.target.health.unit and not known.target.linked
-    if (known.target.may_be_sigmoids or between) and oracle.outputs == 1:
+    if (known.target.may_be_sigmoids or between) and oracle.outputs == 1 and not labels:
         raise Skip("no-sign", settles=False)
-    by: dict[str, Any] = {"network": known.network} if known.network is not None else {"span": _usable_span(known)}
+    by: dict[str, Any] = {"span": _usable_span(known)} if network is None else {"network": network}
     return {"flips": tuple(flip_sign(oracle, x, rng=seed, **by) for x in known.given.inputs[:FLIP_INPUTS])}
+
+
+def _flipping_network(known: Findings) -> ReLUNetwork | None:
+    """The copy whose gradients are followed. Labels have none, but a network that gives the same labels has."""
+    return known.copy.network if known.target.of_labels and known.copy is not None else known.network
 
 
 def gradient_from(known: Findings) -> tuple[GradientFrom, int]:
     """The source of the gradient, and the queries that the source had cost before any input was tried."""
-    if known.copy is not None and known.network is not None:
+    if known.copy is not None and _flipping_network(known) is not None:
         return _copy_used(known), known.copy.queries
     span = _usable_span(known)
     return (GradientFrom.QUERIES, 0) if span is None else (GradientFrom.QUERIES_IN_SPAN, span.queries)

@@ -216,34 +216,34 @@ def _run(target: str, options: TargetOptions, repeat: str, settings: Mapping[str
 
 
 def _write(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
-    """What matters most in words, then record, page and copy, each tried though another cannot be written."""
-    if options.json != "-":
-        print("\n".join(_figures(found)))
+    """Record, pages and copy, each tried though another cannot be written; then in words what matters most."""
+    lines = _figures(found)
     with ExitStack() as files:  # the last one is called first
-        files.callback(_write_copy, found, wanted, options)
-        files.callback(_write_pages, found, wanted, options)
+        if options.json != "-":
+            files.callback(lambda: print("\n".join(lines)))
+        files.callback(_write_copy, found, wanted, lines)
+        files.callback(_write_pages, found, wanted, lines)
         files.callback(write_record, found, options.json)
 
 
-def _write_pages(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
+def _write_pages(found: Audit, wanted: AuditOptions, lines: list[str]) -> None:
     """The page and other formats; a page is not lost to a target that was mistyped."""
     for format, file in wanted.files.items():
         page = format is ReportFormat.HTML
         kept = page and found.facts is None and file.exists() and not is_page_of_a_failure(file)
         if not kept:
             write_report(found.record, file, format)
-        if options.json != "-":
-            name = "No report was written; kept, of an earlier audit" if kept else "Report"
-            print(f"{name}: {file.resolve()}")
+        name = "No report was written; kept, of an earlier audit" if kept else "Report"
+        lines.append(f"{name}: {file.resolve()}")
 
 
-def _write_copy(found: Audit, wanted: AuditOptions, options: TargetOptions) -> None:
+def _write_copy(found: Audit, wanted: AuditOptions, lines: list[str]) -> None:
     copy = None if wanted.copy is None or found.facts is None else found.copy
     if wanted.copy is not None and copy is not None:
         with writing("--copy", wanted.copy):
             copy.save(wanted.copy)
-    if wanted.copy is not None and options.json != "-":
-        print("There is no copy to write." if copy is None else f"Copy: {wanted.copy.resolve()}")
+    if wanted.copy is not None:
+        lines.append("There is no copy to write." if copy is None else f"Copy: {wanted.copy.resolve()}")
 
 
 def _figures(found: Audit) -> list[str]:
