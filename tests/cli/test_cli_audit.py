@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import reluctant as rl
 from reluctant.audit import STEPS
 from reluctant.audit.record import AuditRecord
+from reluctant.cli.commands import audit_commands
 from reluctant.report import verdict_sentence
 from reluctant.report.text import stop_sentence
 from reluctant.testing import planted
@@ -102,6 +104,19 @@ def test_every_format_beside_the_page(command, npz, folder):
     again = command("report", folder / "a.json", "--format", "sarif", "-o", folder / "again.sarif")
     assert again.status == 0
     assert json.loads((folder / "again.sarif").read_text()) == log
+
+
+def test_files_are_written_though_nobody_reads_the_words(command, npz, folder, monkeypatch):
+    """As behind `| head -1`: queries were paid for, so the report is there before the first word."""
+
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(audit_commands, "print", closed, raising=False)
+    with suppress(BrokenPipeError):
+        command("audit", npz, *REBUILT, "-o", folder / "a.html", "--json", folder / "a.json")
+    assert (folder / "a.html").exists()
+    assert (folder / "a.json").exists()
 
 
 def test_the_copy_is_written_in_the_inputs_own_units(command, module, folder):
