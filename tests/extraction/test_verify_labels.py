@@ -80,3 +80,23 @@ def test_what_cannot_be_compared_is_named() -> None:
         rl.verify_labels(lambda x: x[:, :4].argmax(axis=1), planted((6, 5, 1), 1), dim=6)
     with pytest.raises(InvalidInput, match="network: got 20 inputs"):
         rl.verify_labels(lambda x: CLASSES(x).argmax(axis=1), TRUE, dim=6)
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_labels_are_not_read_behind_a_link(link) -> None:
+    """Log-ratios have no first class, and a logit of 0.5 is no probability of 0.5."""
+
+    def answers(x: np.ndarray) -> np.ndarray:
+        values = np.exp(CLASSES(x))
+        return values / values.sum(axis=1, keepdims=True) if link == "softmax" else 1 / (1 + 1 / values[:, :1])
+
+    opened = rl.open_oracle(answers, dim=6, link=link)
+    before = opened.queries
+    for verb in (
+        lambda: rl.extract(opened, labels=True),
+        lambda: rl.recover_span(opened, labels=True),
+        lambda: rl.verify_labels(opened, CLASSES),
+    ):
+        with pytest.raises(InvalidInput, match="Leave the link out"):
+            verb()
+    assert opened.queries == before

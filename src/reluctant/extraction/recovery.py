@@ -30,7 +30,7 @@ from reluctant.extraction.method import (
     Method,
     PartialNetwork,
 )
-from reluctant.geometry.boundary import are_whole_numbers
+from reluctant.geometry.boundary import are_whole_numbers, refuse_link
 from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
@@ -107,6 +107,8 @@ def extract(
     method = FromLabels() if labels and method is None else method
     with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
+        if method is not None and method.reads_labels:
+            refuse_link(opened)
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
