@@ -10,6 +10,7 @@ import reluctant as rl
 from reluctant.errors import InvalidInput
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
+from reluctant.verification.label_check import classes
 
 TRUE, CLASSES = balanced(20, 10, seed=6), planted((6, 8, 4), 3)
 
@@ -25,7 +26,20 @@ def test_the_right_network_agrees_whatever_its_scale_and_the_labels_are(low: flo
     found = rl.verify_labels(sign_of(TRUE, low, high), network, dim=20)
     assert found.ok
     assert found.boundary_error <= 1e-9
-    assert 2_000 < found.queries < 3_500
+    assert 3_500 < found.queries < 4_000
+
+
+@pytest.mark.parametrize(
+    ("true", "network", "low", "high"),
+    [(TRUE, TRUE, 3_600, 3_800), (TRUE, moved(TRUE, 1e-4), 5_400, 5_600), (CLASSES, CLASSES, 4_750, 5_000)],
+)
+def test_every_row_is_counted(true: ReLUNetwork, network: ReLUNetwork, low: int, high: int) -> None:
+    """The first look too, and the search for a class that it has not seen."""
+    opened = rl.open_oracle(lambda x: classes(true, x).astype(float), dim=true.dim)
+    before = opened.queries
+    found = rl.verify_labels(opened, network)
+    assert found.queries == opened.queries - before
+    assert low < found.queries < high
 
 
 def test_a_boundary_that_is_off_where_no_random_label_shows_it_is_seen() -> None:

@@ -41,10 +41,11 @@ def verify_labels(
         threshold: where one output that is no whole number changes its label. By default 0.5.
         opening: keywords of `open_oracle`, for this call: dim, budget, inputs, ...
 
-    Cost: about 500 rows for the first look, 4 for each boundary point and 2 for each input.
+    Cost: about 500 rows for the first look, 1,024 more where a class of the network was not seen there; 4 for each
+    boundary point, up to 10 where the network is wrong, and one for each input.
     """
     with opened_target(oracle, opening) as opened:
-        generator = as_generator(rng)
+        generator, before = as_generator(rng), opened.queries
         opened.begin("verify", rng)
         if network.dim != opened.dim:
             raise InvalidInput.about("network", got=f"{network.dim} inputs", expected=f"{opened.dim} inputs")
@@ -56,16 +57,18 @@ def verify_labels(
             if len(seen.names) < network.outputs:
                 scales = (1.0, 3.0 if labels.facts.domain.is_space else 1.0)
                 more = np.concatenate([scale * seen.draw(RARE, generator) for scale in scales])
-                seen = seen.with_inputs(more, labels.query(more)[:, 0], None)
+                with labels.stage("look"):
+                    seen = seen.with_inputs(more, labels.query(more)[:, 0], None)
         except StageFailed as failure:
             raise InvalidInput.about(
                 "oracle", got=failure.reason, expected="labels that differ, and stay the same where asked again"
             ) from failure
         names = _class_names(network, seen)
-        return check_labels(
+        found = check_labels(
             labels, network, lambda n: seen.draw(n, generator), seen.size, names.class_of,
             tol=max(tol, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution, points=points, inputs=rows,
         )  # fmt: skip
+        return replace(found, queries=opened.queries - before)  # with those of the first look
 
 
 def _class_names(network: ReLUNetwork, seen: FirstLabels) -> FirstLabels:
