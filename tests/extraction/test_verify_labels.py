@@ -62,6 +62,18 @@ def test_several_classes_are_compared_in_the_order_of_the_labels(answers) -> Non
     assert not rl.verify_labels(target, ReLUNetwork([CLASSES.weights[0], without], CLASSES.biases), dim=6).ok
 
 
+def test_classes_that_may_count_from_1_are_not_guessed_where_one_is_rare() -> None:
+    base = planted((6, 8, 3), 3)
+    shift = 3 * base(np.random.default_rng(0).standard_normal((20_000, 6))).std()
+
+    last = ReLUNetwork(base.weights, [base.biases[0], base.biases[1] - shift * (np.arange(3) == 2)])
+    first = ReLUNetwork([base.weights[0], last.weights[1][::-1]], [base.biases[0], last.biases[1][::-1]])
+    with pytest.raises(InvalidInput, match="one for each of the 2 labels seen"):
+        rl.verify_labels(lambda x: last(x).argmax(axis=1) + 1, last, dim=6)
+    assert rl.verify_labels(lambda x: last(x).argmax(axis=1), last, dim=6).ok
+    assert rl.verify_labels(first, first).ok  # outputs have their numbers
+
+
 def test_raw_columns_are_compared_in_their_units() -> None:
     size, middle = np.geomspace(0.01, 100.0, 20), np.linspace(-50, 50, 20)
     within = sign_of(TRUE)

@@ -63,7 +63,7 @@ def verify_labels(
             raise InvalidInput.about(
                 "oracle", got=failure.reason, expected="labels that differ, and stay the same where asked again"
             ) from failure
-        names = _class_names(network, seen)
+        names = _class_names(network, seen, numbered=target.outputs > 1)
         found = check_labels(
             labels, network, lambda n: seen.draw(n, generator), seen.size, names.class_of,
             tol=max(tol, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution, points=points, inputs=rows,
@@ -71,14 +71,17 @@ def verify_labels(
         return replace(found, queries=opened.queries - before)  # with those of the first look
 
 
-def _class_names(network: ReLUNetwork, seen: FirstLabels) -> FirstLabels:
-    """Labels in the order of the network's classes: their own numbers, else as many as it has, in order."""
+def _class_names(network: ReLUNetwork, seen: FirstLabels, *, numbered: bool) -> FirstLabels:
+    """Labels in the order of the network's classes: their own numbers, else as many as it has, in order.
+
+    Without the label 0 whole numbers may count from 1, unless the target numbered its outputs.
+    """
     numbers: FloatArray = np.arange(max(network.outputs, TWO), dtype=np.float64)
-    if np.isin(seen.names, numbers).all():  # a rare class may not have been seen
+    if (numbered or 0 in seen.names) and np.isin(seen.names, numbers).all():  # a rare class may not have been seen
         return replace(seen, names=numbers)
     if len(seen.names) != len(numbers):
         raise InvalidInput.about(
             "network", got=f"{network.outputs} outputs", expected=f"one for each of the {len(seen.names)} labels seen",
-            fix=f"Or number the labels from 0 to {len(numbers) - 1}.",
+            fix=f"Or number the labels from 0 to {len(numbers) - 1}, with 0 that of a class which is not rare.",
         )  # fmt: skip
     return seen
