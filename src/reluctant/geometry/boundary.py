@@ -76,6 +76,17 @@ def refuse_link(oracle: Oracle) -> None:
         )  # fmt: skip
 
 
+def check_threshold(oracle: Oracle, threshold: float) -> None:
+    """Raise of a threshold that is no finite number, or that several outputs have no use for."""
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not np.isfinite(threshold):
+        raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
+    if oracle.outputs > 1:
+        raise InvalidInput.about(
+            "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
+            fix=words("Open one output with {output} to compare it with a threshold.", output=0),
+        )  # fmt: skip
+
+
 def only_labels(oracle: Counting, threshold: float | None = None) -> Counting:
     """The opened target, with its ledger, as labels alone."""
     refuse_link(oracle)

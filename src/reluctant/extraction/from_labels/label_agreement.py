@@ -14,7 +14,7 @@ import numpy as np
 from reluctant.errors import InvalidInput
 from reluctant.extraction.from_labels.method import OWN_RESOLUTION, TWO, FirstLabels, FromLabels, look
 from reluctant.extraction.method import StageFailed
-from reluctant.geometry.boundary import only_labels
+from reluctant.geometry.boundary import check_threshold, only_labels
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Rng, as_generator
 from reluctant.oracles.keywords import InputsKeywords
@@ -49,6 +49,8 @@ def verify_labels(
         opened.begin("verify", rng)
         if network.dim != opened.dim:
             raise InvalidInput.about("network", got=f"{network.dim} inputs", expected=f"{opened.dim} inputs")
+        if threshold is not None:
+            check_threshold(opened, threshold)
         target, units = in_units(opened)
         network = network if units is None else units.reduced_network(network)
         labels = only_labels(target, threshold)
