@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_from_labels import balanced, sign_of
@@ -126,3 +128,11 @@ def test_labels_are_not_read_behind_a_link(link) -> None:
         with pytest.raises(InvalidInput, match="Leave the link out"):
             verb()
     assert opened.queries == before
+
+
+def test_a_small_share_is_never_written_as_0() -> None:
+    found = rl.verify_labels(sign_of(TRUE), TRUE, dim=20)
+    assert "less than 1.2% of the boundary" in str(found)
+    text = str(replace(found, share=3.7e-4, input_share=2.6e-5))
+    assert "less than 0.04% of the boundary" in text
+    assert "less than 0.003% of the inputs" in text
