@@ -136,3 +136,13 @@ def test_a_small_share_is_never_written_as_0() -> None:
     text = str(replace(found, share=3.7e-4, input_share=2.6e-5))
     assert "less than 0.04% of the boundary" in text
     assert "less than 0.003% of the inputs" in text
+
+
+def test_advice_to_use_labels_behind_a_link_leaves_the_link_out() -> None:
+    def rounded(x: np.ndarray) -> np.ndarray:
+        values = np.exp(CLASSES(x))
+        return np.round(values / values.sum(axis=1, keepdims=True), 1)
+
+    for ended in (rl.extract(rounded, dim=6, link="softmax"), rl.recover_span(rounded, dim=6, link="softmax")):
+        [options] = [each.options for each in ended.diagnosis.remedies if each.purpose == "span-from-labels"]
+        rl.recover_span(rounded, dim=6, **{"link": "softmax", **options})  # is not refused
