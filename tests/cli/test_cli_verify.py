@@ -157,6 +157,26 @@ def test_labels_alone_are_compared_where_that_is_asked_for(link, served, files, 
     assert "does NOT agree with the target's labels" in ended.out
 
 
+def test_options_of_labels_are_passed_on_or_refused(served, files, command):
+    whole = ReLUNetwork.load(files / "identity.npz")
+    skip = whole.skip if whole.skip is None else whole.skip[:1]
+    ReLUNetwork([whole.weights[0], whole.weights[1][:1]], [whole.biases[0], whole.biases[1][:1]], skip).save(
+        files / "one.npz"
+    )
+    one = ("verify", f"{served}:values", files / "one.npz", "--dim", 4, "--output", 0)
+    assert command(*one, "--labels").status == 1  # cut at 0.5
+    asked = []
+    for more in ((), ("--points", 400)):
+        ended = command(*one, "--labels", "--threshold", 0, *more, "--json", "-")
+        assert ended.status == 0, ended
+        asked.append(json.loads(ended.out)["verification"]["points"])
+    assert asked[1] > 2 * asked[0]
+    assert "none without --labels" in command(*one, "--threshold", 0).err
+    refused = command("verify", f"{served}:values", files / "identity.npz", "--dim", 4, "--labels", "--threshold", 0)
+    assert refused.status == 2
+    assert "the largest is the label" in refused.err
+
+
 def test_what_the_link_said_of_labels_is_not_lost():
     read, error = rl.open_oracle(lambda x: np.eye(3)[[0] * len(x)], dim=4, link="softmax"), LinkMismatch("no ratios")
     read.answer(np.zeros((3, 4)))

@@ -141,9 +141,11 @@ def test_no_number_where_nothing_was_measured(shape, precision, why):
     assert found.to_dict()["queries"] is None
 
 
-def test_labels_give_a_span_and_no_copy():
+def test_of_labels_of_two_layers_a_span_is_estimated_and_a_copy_may_be_found():
     found = rl.estimate("784-20-20-1", precision="labels")
-    assert "no copy" in found.gives
+    assert "the directions" in found.gives
+    assert "extract may find a copy" in found.gives
+    assert "no copy" not in found.gives
     assert found.queries.expected > 10 * rl.estimate("784-20-20-1").queries.expected
 
 

@@ -337,7 +337,9 @@ FROM_LABELS = CostFormula(
     ("directions outside the flat", "neurons in the flat", "look and verification"), _counts_from_labels,
 )  # fmt: skip
 LABELS_ONLY = CostFormula(
-    "span from labels alone", "the directions of its input that change its label, and no copy",
+    "span from labels alone",
+    "the directions of its input that change its label. Of two labels and two hidden layers extract may find a copy "
+    "too, at a cost that is not estimated",
     lambda widths, answers: {}, ("outside the span", "inside the span", "boundary and verification"), _counts_labels,
 )  # fmt: skip
 

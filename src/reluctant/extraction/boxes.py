@@ -38,7 +38,7 @@ from reluctant.interface.reach import (
     unsaturated_box,
 )
 from reluctant.messages import Diagnosis
-from reluctant.messages.catalogue import SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
+from reluctant.messages.catalogue import SPAN_FROM_LABELS_WITHOUT_LINK, TRAIN_WITHOUT_LINK
 from reluctant.oracles import Counting
 from reluctant.oracles.ledger import Limit
 from reluctant.results import Outcome
@@ -47,7 +47,7 @@ POINTS_ELSEWHERE = 1024  # behind a link, of a network that another one made way
 # To probabilities in float32, after lines of their values: a wider layer seldom ends in a wrong place.
 SINGLE_FIT = RoundedProbabilities(widths=(12, 40), starts=2, steps=150, patience=4, farthest=1.0, most_parameters=1400)
 WIDER_BOX_ROWS = 2.0  # times what was asked before: few digits next to the corners can make a search endless
-IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS))
+IN_STEPS = Diagnosis("link-in-steps", remedies=(TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS_WITHOUT_LINK))
 
 
 def search_boxes(search: Search, space: Place, attempts: int) -> Ending:

@@ -30,13 +30,13 @@ from reluctant.extraction.method import (
     Method,
     PartialNetwork,
 )
-from reluctant.geometry.boundary import are_whole_numbers
+from reluctant.geometry.boundary import are_whole_numbers, refuse_link
 from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.health import examine as examine_health
 from reluctant.interface.kinds import IntegerKind, Shape, classify_integers
 from reluctant.interface.reach import find_link
 from reluctant.messages import Diagnosis
-from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE, SPAN_FROM_LABELS, TRAIN_WITHOUT_LINK
+from reluctant.messages.catalogue import GIVE_DOMAIN, ROWS_OF_USE, SPAN_FROM_LABELS_WITHOUT_LINK, TRAIN_WITHOUT_LINK
 from reluctant.networks import ReLUNetwork
 from reluctant.numerics import FloatArray, Noise, Rng, as_generator, unit_roundoff
 from reluctant.oracles import Counting, Kind
@@ -107,6 +107,8 @@ def extract(
     method = FromLabels() if labels and method is None else method
     with opened_target(oracle, opening, seconds) as opened:
         domain = opened.facts.domain
+        if method is not None and method.reads_labels:
+            refuse_link(opened)
         if method is not None and method.needs_space and not domain.is_space:
             raise InvalidInput.about(
                 "domain", got=domain.describe(), expected=f"all of space for {type(method).__name__}",
@@ -217,7 +219,7 @@ class Recovery:
         found = self.search.found
         blind = found.health is not None and self.reads_link_blindly(self.search.run.oracle)
         if outcome is Outcome.OUT_OF_REACH and blind:
-            remedies = (ROWS_OF_USE, GIVE_DOMAIN, TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS)
+            remedies = (ROWS_OF_USE, GIVE_DOMAIN, TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS_WITHOUT_LINK)
             found.reason = found.reason or replace(outcome.diagnosis, remedies=remedies)
         return self.search.result(outcome, network)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reluctant.domains import Domain
+from reluctant.errors import InvalidInput, words
 from reluctant.geometry.gradients import row_batches
 from reluctant.geometry.lines import Batch, BoolArray
 from reluctant.numerics import DOUBLE, FloatArray, unit_roundoff
@@ -66,8 +67,29 @@ def as_labels(answers: FloatArray, threshold: float | None, *, whole: bool) -> F
     return np.where(np.isnan(answers), np.nan, answers >= (half_threshold if threshold is None else threshold))
 
 
+def refuse_link(oracle: Oracle) -> None:
+    """Raise of a target behind a link: log-ratios have lost a class, and logits their threshold."""
+    if (link := oracle.facts.link) is not None:
+        raise InvalidInput.about(
+            "link", got=repr(link), expected="none where labels alone are used",
+            fix=words("Leave the link out ({link}).", link="identity"),
+        )  # fmt: skip
+
+
+def check_threshold(oracle: Oracle, threshold: float) -> None:
+    """Raise of a threshold that is no finite number, or that several outputs have no use for."""
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not np.isfinite(threshold):
+        raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
+    if oracle.outputs > 1:
+        raise InvalidInput.about(
+            "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
+            fix=words("Open one output with {output} to compare it with a threshold.", output=0),
+        )  # fmt: skip
+
+
 def only_labels(oracle: Counting, threshold: float | None = None) -> Counting:
     """The opened target, with its ledger, as labels alone."""
+    refuse_link(oracle)
     return Counting(LabelWall(oracle.inner, threshold), oracle.ledger, oracle.facts.domain)
 
 

@@ -15,6 +15,7 @@ from reluctant.messages.catalogue import (
     GIVE_DOMAIN,
     GIVE_INPUTS,
     SPAN_FROM_LABELS,
+    SPAN_FROM_LABELS_WITHOUT_LINK,
     TRAIN,
     TRAIN_AS_ANSWERED,
     TRAIN_WITHOUT_LINK,
@@ -89,7 +90,7 @@ def _may_be_sigmoid(found: Interface) -> Diagnosis:
 def _curved_behind(found: Interface) -> Diagnosis:
     """Values that are curved after the link was undone: by smooth neurons, or another link."""
     assert found.raw is not None
-    return Diagnosis("curved-behind-link", {"link": found.raw.link}, (TRAIN_AS_ANSWERED, SPAN_FROM_LABELS))
+    return Diagnosis("curved-behind-link", {"link": found.raw.link}, (TRAIN_AS_ANSWERED, SPAN_FROM_LABELS_WITHOUT_LINK))
 
 
 def _certain(found: Interface) -> Diagnosis:
@@ -105,7 +106,7 @@ def unreadable_values(found: Interface) -> Diagnosis:
     raw = found.raw
     assert raw is not None
     fields = {"link": raw.link, "decimals": raw.decimals, "number_format": raw.number_format}
-    remedies = (FLOAT64,) if found.more_digits else (TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS)
+    remedies = (FLOAT64,) if found.more_digits else (TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS_WITHOUT_LINK)
     return Diagnosis("values-unreadable", fields, remedies)
 
 
@@ -116,8 +117,9 @@ def hidden_structure(found: Interface) -> Diagnosis:
 
 def what_is_left(found: Interface) -> tuple[Remedy, ...]:
     """What to try with answers that no exact method reads; labels of noisy answers flicker, trees have no span."""
-    train = TRAIN if found.raw is None else TRAIN_WITHOUT_LINK
-    return (train, SPAN_FROM_LABELS) if found.deterministic and not found.trees else (train,)
+    behind = found.raw is not None
+    train, span = (TRAIN_WITHOUT_LINK, SPAN_FROM_LABELS_WITHOUT_LINK) if behind else (TRAIN, SPAN_FROM_LABELS)
+    return (train, span) if found.deterministic and not found.trees else (train,)
 
 
 def digits_limit(found: Interface) -> dict[str, Any]:

@@ -32,6 +32,7 @@ TRAIN = Remedy("train", "train")
 TRAIN_WITHOUT_LINK = Remedy("train", "train", {"link": "identity"})
 TRAIN_AS_ANSWERED = Remedy("train", "train", {"link": "identity", "percent": False})
 SPAN_FROM_LABELS = Remedy("span-from-labels", "span", {"labels": True})
+SPAN_FROM_LABELS_WITHOUT_LINK = Remedy("span-from-labels", "span", {"labels": True, "link": "identity"})
 FLOAT64 = Remedy("more-digits", "open", {"precision": "float64"})
 ROWS_OF_USE = Remedy("rows-of-use", "open", {"inputs": None})
 GIVE_DOMAIN = Remedy("give-domain", "open", {"domain": None})
@@ -129,7 +130,7 @@ OUTCOMES: Mapping[str, Entry] = {
         "The method needs answers far from the origin, and the target gives none there that it can read{saturation}.",
         "The target may limit its inputs, its answers may saturate, or it may leave some of them out.",
         "Behind a link, `extract` works inside a box in which answers do not saturate, if they have all their digits.",
-        (TRAIN_WITHOUT_LINK, GIVE_DOMAIN, GIVE_INPUTS, SPAN_FROM_LABELS),
+        (TRAIN_WITHOUT_LINK, GIVE_DOMAIN, GIVE_INPUTS, SPAN_FROM_LABELS_WITHOUT_LINK),
     ),
     "too-noisy": Entry(
         "The answers are too noisy or too coarse to show structure, or equal inputs get different labels.",

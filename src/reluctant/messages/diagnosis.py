@@ -125,6 +125,7 @@ def as_python(remedy: Remedy) -> str:
 
 Fields = Mapping[str, Any]
 
+LEAST_DECIMAL = 0.001  # the smallest share that a percentage of one decimal shows
 NEARLY_ALL = 0.999  # the largest share that is written as less than all
 MOST_DECIMALS = 17
 
@@ -204,6 +205,11 @@ def _value_errors(fields: Fields) -> str:
     )
 
 
+def _bound_on_share(part: float) -> str:
+    """A share of one that is never written as 0: a small one in one significant digit."""
+    return f"{part:.1%}" if part >= LEAST_DECIMAL else f"{100 * part:.1g}%"
+
+
 def _boundary_points(fields: Fields) -> str:
     """Labels on both sides of a predicted boundary, and at random inputs."""
     error, points = fields["boundary_error"], fields["points"]
@@ -214,8 +220,8 @@ def _boundary_points(fields: Fields) -> str:
     )
     return (
         f"{within}, and {fields['wrong_inputs']} of {fields['inputs']} random inputs have another label. With "
-        f"{fields['confidence']:.0%} confidence less than {fields['share']:.1%} of the boundary is off by more, and "
-        f"less than {fields['input_share']:.1%} of the inputs of one scale have another label."
+        f"{fields['confidence']:.0%} confidence less than {_bound_on_share(fields['share'])} of the boundary is off by "
+        f"more, and less than {_bound_on_share(fields['input_share'])} of the inputs of one scale have another label."
     )
 
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from reluctant.domains import Domain
 from reluctant.errors import InvalidInput, NonFiniteAnswer, NonFiniteGradient, words
+from reluctant.geometry.boundary import check_threshold
 from reluctant.interface import Interface
 from reluctant.interface.gradient_kinds import trusted, undefined_at
 from reluctant.interface.kinds import Shape
@@ -415,13 +416,7 @@ def _check_settings(oracle: Counting, labels: bool, fine: bool, threshold: float
         raise InvalidInput.about(
             "threshold", got=threshold, expected="none without labels", fix=words("Pass {labels}.", labels=True)
         )
-    if not _is_number(threshold) or not np.isfinite(threshold):
-        raise InvalidInput.about("threshold", got=repr(threshold), expected="a finite number")
-    if oracle.outputs > 1:
-        raise InvalidInput.about(
-            "threshold", got=f"{threshold} for {oracle.outputs} outputs", expected="none: the largest is the label",
-            fix=words("Open one output with {output} to compare it with a threshold.", output=0),
-        )  # fmt: skip
+    check_threshold(oracle, threshold)
 
 
 def _is_number(value: object) -> bool:

@@ -150,6 +150,7 @@ def learn(
 
 # ---- verify
 
+POINTS, LABEL_POINTS = 64, 128  # of each scale, if not said: of values, and of the boundary
 KIND_ROWS = 3  # asked to see what the target answers
 
 
@@ -159,14 +160,29 @@ def verify(
     network: Annotated[Path, typer.Argument(metavar="NETWORK", help="The network to compare it with: .onnx or .npz.")],
     options: TargetOptions,
     tol: Annotated[
-        float | None, typer.Option(help="Largest error accepted, relative to the output's deviation.")
+        float | None,
+        typer.Option(
+            help="Largest error accepted, relative to the output's deviation; with --labels, error of the boundary, in "
+            "typical inputs (1e-6), or more where labels flicker."
+        ),
     ] = None,
     points: Annotated[
-        int, typer.Option(min=2, help="Random inputs of each of the four scales; with --inputs, as many rows of it.")
-    ] = 64,
+        int | None,
+        typer.Option(
+            min=2,
+            help="Random inputs of each of the four scales (64); with --inputs, as many rows of it; with --labels, "
+            "points of the boundary at each of two scales (128).",
+        ),
+    ] = None,
     labels: Annotated[
         bool, typer.Option("--labels", help="Compare labels alone, on both sides of the network's decision boundary.")
     ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="For --labels and one output that is no whole number: its label is the side of this number (0.5)."
+        ),
+    ] = None,
 ) -> int:
     """Ask a target where a network could be wrong, and compare.
 
@@ -185,7 +201,10 @@ def verify(
         raise InvalidInput.about("--tol", got=tol, expected="a number above 0")
     candidate = ReLUNetwork.load(network)
     if labels:
-        return _verify_labels(target, candidate, options, tol)
+        return _verify_labels(target, candidate, options, tol, points, threshold)
+    if threshold is not None:
+        raise InvalidInput.about("--threshold", got=threshold, expected="none without --labels", fix="Give --labels.")
+    points = POINTS if points is None else points
     with opened_target(options, target) as oracle:
         if options.given_link == "identity":
             found, form = verify_as_written(oracle, candidate, rng=options.seed, tol=tol, points=points)
@@ -202,10 +221,15 @@ def verify(
     return 0 if found.ok else 1
 
 
-def _verify_labels(target: str, candidate: ReLUNetwork, options: TargetOptions, tol: float | None) -> int:
+def _verify_labels(
+    target: str, candidate: ReLUNetwork, options: TargetOptions,
+    tol: float | None, points: int | None, threshold: float | None,
+) -> int:  # fmt: skip
     with opened_target(options, target) as oracle:
-        accepted = FromLabels.boundary_error if tol is None else tol
-        found = rl.verify_labels(oracle, candidate, rng=options.seed, tol=accepted)
+        found = rl.verify_labels(
+            oracle, candidate, rng=options.seed, tol=FromLabels.boundary_error if tol is None else tol,
+            points=LABEL_POINTS if points is None else points, threshold=threshold,
+        )  # fmt: skip
         record = Record.of(oracle, "verify", options.seed, found.ok, verification=found)
     print_result(record, options.json, [str(found), f"{record.queries} queries."])
     return 0 if found.ok else 1
