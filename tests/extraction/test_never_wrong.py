@@ -254,6 +254,17 @@ def test_weights_that_are_not_finite_are_an_outcome() -> None:
     assert [failure.split(":")[0] for failure in result.evidence["failures"]] == ["invalid-weights"] * 2
 
 
+def test_a_method_cannot_verify_its_own_network() -> None:
+    right, wrong = planted((6, 4, 1), 0), planted((6, 4, 1), 1)
+
+    class Certain(rl.Method):
+        def run(self, oracle: rl.Oracle, *rest: object) -> Candidate:
+            return Candidate(wrong, verification=rl.verify(oracle, right, rng=1))  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match="verification"):
+        rl.extract(rl.open_oracle(right), Certain(), rng=0)
+
+
 @pytest.mark.parametrize("attempts", [0, -1])
 def test_attempts_are_checked(attempts: int) -> None:
     with pytest.raises(rl.ReluctantError, match=r"^attempts: got"):

@@ -16,7 +16,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.extraction.crease_depth import CreaseKinds
-from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.extraction.method import Candidate, ComparedCandidate, StageFailed
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.overlooked_neurons import with_rare_neuron, with_weak_neuron
 from reluctant.geometry import DistanceNoise
@@ -118,7 +118,7 @@ def refuse_misfit(candidate: object, oracle: Counting) -> None:
             "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
         )
     widths = candidate.network.widths
-    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
+    if not isinstance(candidate, ComparedCandidate) and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
         raise InvalidInput.about(
             "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
             expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
@@ -144,7 +144,7 @@ def hold_against(
         seen: creases of a line. Each that goes straight on is a neuron of the first layer.
     """
     refuse_misfit(candidate, oracle)
-    if candidate.verification is not None:
+    if isinstance(candidate, ComparedCandidate):
         return CheckedNetwork(candidate.network, candidate, candidate.verification)
     network = orient(candidate.network, arrays=oracle.arrays)
     if seen is not None and network.depth == 2 and network.widths[1] < seen.straight:

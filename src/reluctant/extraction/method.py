@@ -236,7 +236,6 @@ class Candidate:
     certificate: Certificate | None = None
     limits: Notes | None = None  # what the method cannot know
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
-    verification: LabelVerification | Verification | None = None  # of a method that compares by itself
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made
     rounding: float = 0.0  # unit roundoff of the answers, where the method has read it from them
 
@@ -244,6 +243,13 @@ class Candidate:
     def compared_lines(self) -> bool:
         """True if its method has compared lines with a noise that it has measured, as those for few digits do."""
         return self.precision is not None or self.asked is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedCandidate(Candidate):
+    """A network with the comparison of a method of this library that does it itself, as those for labels do."""
+
+    verification: LabelVerification | Verification
 
 
 class Method(ABC):
