@@ -204,7 +204,7 @@ def check_candidate(
     noise = replace(noise, rounding=max(noise.rounding, candidate.rounding))
     if oracle.explained is not None and not candidate.compared_lines and network.depth > 2:
         by_gradients = examine_by_gradients(
-            oracle, network, rng, noise=noise, held_out=candidate.held_out, counterexamples=counterexamples
+            oracle, network, rng, noise=noise, held_out=candidate.held_out_rows, counterexamples=counterexamples
         )
         return CheckedNetwork(network, candidate, by_gradients)
     # Rows asked, not sent: a retry must not change the rows.
@@ -216,7 +216,7 @@ def check_candidate(
         counts = replace(counts, far=far, on_rays=0 if candidate.compared_lines else points_on_rays(spent.asked))
     verification = examine(
         oracle, network, rng, counts, AcceptedError(noise=noise, most=most),
-        held_out=candidate.held_out, asked=candidate.asked, counterexamples=counterexamples,
+        held_out=candidate.held_out_rows, asked=candidate.asked, counterexamples=counterexamples,
     )  # fmt: skip
     return CheckedNetwork(network, candidate, verification, precision)
 

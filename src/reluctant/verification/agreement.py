@@ -50,12 +50,16 @@ class GroupError:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows with their answers, and gradients where there are some, asked before and kept to verify a network."""
+    """Rows with their answers, and gradients where there are some, asked before and kept to verify a network.
+
+    instead: of new points on creases; else beside them.
+    """
 
     rows: FloatArray
     answers: FloatArray
     gradients: FloatArray | None = None  # (n, m, d)
     name: str = "on creases"
+    instead: bool = True
 
 
 @dataclass(frozen=True)
@@ -257,16 +261,16 @@ def examine(
 ) -> Verification:
     """The comparison as a stage of a larger run.
 
-    held_out: rows with their answers, asked before, in place of new points on creases. counterexamples: of
+    held_out: rows with their answers, asked before. counterexamples: of
     earlier networks, with their answers. asked: all points, asked before, of a network without hidden neurons: then
     nothing is asked. gradients: compare those that the target answers, too, at points beside creases in place of points
     on them. raw: the answers of the target itself behind its link, before and from now on.
     """
-    before, slopes = oracle.queries, None
+    before, slopes, creases = oracle.queries, None, held_out is None or not held_out.instead
     if asked is None:
         with oracle.stage("verify"):
             groups, untested = comparison_points(
-                network, oracle.facts.domain, rng, counts, creases=held_out is None, on_creases=not gradients,
+                network, oracle.facts.domain, rng, counts, creases=creases, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
@@ -325,7 +329,7 @@ def examine_by_gradients(
     counts = PointCounts(points=48, per_neuron=1, at_use=256, alone=32, whole_lines=128)
     if not small:
         counts = PointCounts(points=6, per_neuron=0, at_use=40, on_lines=0, whole_lines=18)
-    if small or held_out is None:
+    if small or held_out is None or not held_out.instead:
         counts = replace(counts, covering=covering, far_cells=True)
     return examine(
         oracle, network, rng, counts, AcceptedError(noise=noise),
