@@ -11,6 +11,7 @@ import pytest
 from sweeps import sweep
 
 import reluctant as rl
+from reluctant.errors import InvalidRows, InvalidWeights
 from reluctant.extraction.method import Candidate, StageFailed
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
@@ -244,12 +245,13 @@ def test_numbers_that_cannot_be_factorised_are_an_outcome() -> None:
     assert all("Singular matrix" in failure for failure in result.evidence["failures"])
 
 
-def test_weights_that_are_not_finite_are_an_outcome() -> None:
-    class NotFinite(rl.Method):
-        def run(self, *stages: object) -> Candidate:
-            return Candidate(rl.ReLUNetwork([np.full((2, 6), np.nan), np.ones((1, 2))], [np.zeros(2), np.zeros(1)]))
+def not_finite(*stages: object) -> Candidate:
+    return Candidate(rl.ReLUNetwork([np.full((2, 6), np.nan), np.ones((1, 2))], [np.zeros(2), np.zeros(1)]))
 
-    result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), NotFinite(), rng=0, attempts=2)
+
+def test_weights_that_are_not_finite_are_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rl.DepthTwo, "run", not_finite)
+    result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), rl.DepthTwo(), rng=0, attempts=2)
     assert result.outcome is rl.Outcome.PARTIAL
     assert [failure.split(":")[0] for failure in result.evidence["failures"]] == ["invalid-weights"] * 2
 
@@ -263,6 +265,19 @@ def test_a_method_cannot_verify_its_own_network() -> None:
 
     with pytest.raises(TypeError, match="verification"):
         rl.extract(rl.open_oracle(right), Certain(), rng=0)
+
+
+def test_wrong_rows_and_weights_of_a_method_of_ones_own_reach_the_program() -> None:
+    class TooWide(rl.Method):
+        def run(self, oracle: rl.Oracle, *rest: object) -> Candidate:
+            return Candidate(rl.ReLUNetwork([oracle.query(np.zeros((1, 7)))], [np.zeros(1)]))
+
+    class NotFinite(rl.Method):
+        run = not_finite
+
+    for method, error in ((TooWide(), InvalidRows), (NotFinite(), InvalidWeights)):
+        with pytest.raises(error):
+            rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), method, rng=0)
 
 
 @pytest.mark.parametrize("attempts", [0, -1])

@@ -144,6 +144,8 @@ class Search:
             except OutsideDomain:
                 raise
             except (InvalidRows, InvalidWeights) as failure:  # of NaN, from creases that are none: the method's own
+                if not type(method).__module__.startswith("reluctant."):  # a user's method, which a user can mend
+                    raise
                 self.found.fail(f"{failure.slug}: {failure}")
                 continue
             self.found.network = found
