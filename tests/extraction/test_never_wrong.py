@@ -12,9 +12,11 @@ from sweeps import sweep
 
 import reluctant as rl
 from reluctant.errors import InvalidRows, InvalidWeights
-from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.extraction.method import Candidate, ComparedCandidate, StageFailed
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
+from reluctant.verification.agreement import AskedRows
+from reluctant.verification.points import SCALES, PointGroup
 
 LARGEST_ERROR = 1e-6
 SLOW_FAMILIES = {
@@ -260,11 +262,24 @@ def test_a_method_cannot_verify_its_own_network() -> None:
     right, wrong = planted((6, 4, 1), 0), planted((6, 4, 1), 1)
 
     class Certain(rl.Method):
-        def run(self, oracle: rl.Oracle, *rest: object) -> Candidate:
-            return Candidate(wrong, verification=rl.verify(oracle, right, rng=1))  # type: ignore[call-arg]
+        def __init__(self, candidate: Candidate) -> None:
+            self.candidate = candidate
+
+        def run(self, *stages: object) -> Candidate:
+            return self.candidate
 
     with pytest.raises(TypeError, match="verification"):
-        rl.extract(rl.open_oracle(right), Certain(), rng=0)
+        Candidate(wrong, verification=rl.verify(right, right))  # type: ignore[call-arg]
+    rows = np.random.default_rng(0).normal(size=(40, 6))
+    asked = AskedRows([PointGroup(f"scale {scale}", rows) for scale in SCALES], np.tile(wrong(rows), (len(SCALES), 1)))
+    for candidate in (
+        ComparedCandidate(wrong, verification=rl.verify(right, right)),
+        Candidate(wrong, asked=asked),
+        Candidate(wrong, rounding=1e6),
+    ):
+        result = rl.extract(rl.open_oracle(right), Certain(candidate), rng=0, attempts=1)
+        assert result.outcome is rl.Outcome.UNVERIFIED
+        assert result.evidence["verification"].max_error > 0.1
 
 
 def test_wrong_rows_and_weights_of_a_method_of_ones_own_reach_the_program() -> None:

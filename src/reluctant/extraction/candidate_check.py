@@ -125,6 +125,13 @@ def refuse_misfit(candidate: object, oracle: Counting) -> None:
         )  # fmt: skip
 
 
+def without_own_checks(candidate: Candidate) -> Candidate:
+    """What a user's own method says of its network, without what would stand in for a question of the driver."""
+    held_out = candidate.held_out_rows
+    beside = None if held_out is None else replace(held_out, instead=False)
+    return Candidate(candidate.network, beside, candidate.certificate, candidate.limits, candidate.precision)
+
+
 def hold_against(
     oracle: Counting,
     candidate: Candidate,
@@ -134,6 +141,7 @@ def hold_against(
     rng: np.random.Generator,
     counterexamples: Sequence[HeldOutRows] = (),
     seen: CreaseKinds | None = None,
+    believed: bool = True,
 ) -> CheckedNetwork:
     """A candidate with its checks; raises StageFailed where creases that were seen speak against it.
 
@@ -142,7 +150,9 @@ def hold_against(
         rows: those spent so far.
         counterexamples: rows that spoke against earlier networks.
         seen: creases of a line. Each that goes straight on is a neuron of the first layer.
+        believed: the method is one of this library, whose own comparison counts.
     """
+    candidate = candidate if believed or not isinstance(candidate, Candidate) else without_own_checks(candidate)
     refuse_misfit(candidate, oracle)
     if isinstance(candidate, ComparedCandidate):
         return CheckedNetwork(candidate.network, candidate, candidate.verification)
