@@ -71,6 +71,20 @@ def test_what_no_method_can_mean_is_refused_by_name(given, part):
         rl.extract(planted((3, 4, 1), 0), Given(given), rng=0)
 
 
+def test_rows_with_answers_are_compared_beside_the_points_of_every_verification():
+    network = planted((3, 4, 1), 0)
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    without = rl.extract(network, Given(rl.Candidate(network)), rng=0)
+    right = rl.extract(network, Given(rl.Candidate(network, held_out=(rows, network(rows)))), rng=0)
+    wrong = rl.extract(network, Given(rl.Candidate(network, held_out=(rows, network(rows) + 1))), rng=0)
+    assert right.ok
+    assert right.queries == without.queries
+    assert right.evidence["verification"].points == without.evidence["verification"].points + 20
+    assert wrong.outcome is rl.Outcome.UNVERIFIED
+    with pytest.raises(InvalidInput, match=r"^held_out: got rows and answers of shapes"):
+        rl.Candidate(network, held_out=(rows, network(rows)[:5]))
+
+
 @pytest.mark.slow
 def test_a_trained_regressor_is_recovered_at_every_seed():
     regressor = pytest.importorskip("sklearn.neural_network").MLPRegressor

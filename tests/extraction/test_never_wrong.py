@@ -11,9 +11,12 @@ import pytest
 from sweeps import sweep
 
 import reluctant as rl
-from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.errors import InvalidRows, InvalidWeights
+from reluctant.extraction.method import Candidate, ComparedCandidate, StageFailed
 from reluctant.testing import DEGENERATE, largest_true_error, planted
 from reluctant.testing.faults import Dying, noisy
+from reluctant.verification.agreement import AskedRows
+from reluctant.verification.points import SCALES, PointGroup
 
 LARGEST_ERROR = 1e-6
 SLOW_FAMILIES = {
@@ -244,14 +247,52 @@ def test_numbers_that_cannot_be_factorised_are_an_outcome() -> None:
     assert all("Singular matrix" in failure for failure in result.evidence["failures"])
 
 
-def test_weights_that_are_not_finite_are_an_outcome() -> None:
-    class NotFinite(rl.Method):
-        def run(self, *stages: object) -> Candidate:
-            return Candidate(rl.ReLUNetwork([np.full((2, 6), np.nan), np.ones((1, 2))], [np.zeros(2), np.zeros(1)]))
+def not_finite(*stages: object) -> Candidate:
+    return Candidate(rl.ReLUNetwork([np.full((2, 6), np.nan), np.ones((1, 2))], [np.zeros(2), np.zeros(1)]))
 
-    result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), NotFinite(), rng=0, attempts=2)
+
+def test_weights_that_are_not_finite_are_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rl.DepthTwo, "run", not_finite)
+    result = rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), rl.DepthTwo(), rng=0, attempts=2)
     assert result.outcome is rl.Outcome.PARTIAL
     assert [failure.split(":")[0] for failure in result.evidence["failures"]] == ["invalid-weights"] * 2
+
+
+def test_a_method_cannot_verify_its_own_network() -> None:
+    right, wrong = planted((6, 4, 1), 0), planted((6, 4, 1), 1)
+
+    class Certain(rl.Method):
+        def __init__(self, candidate: Candidate) -> None:
+            self.candidate = candidate
+
+        def run(self, *stages: object) -> Candidate:
+            return self.candidate
+
+    with pytest.raises(TypeError, match="verification"):
+        Candidate(wrong, verification=rl.verify(right, right))  # type: ignore[call-arg]
+    rows = np.random.default_rng(0).normal(size=(40, 6))
+    asked = AskedRows([PointGroup(f"scale {scale}", rows) for scale in SCALES], np.tile(wrong(rows), (len(SCALES), 1)))
+    for candidate in (
+        ComparedCandidate(wrong, verification=rl.verify(right, right)),
+        Candidate(wrong, asked=asked),
+        Candidate(wrong, rounding=1e6),
+    ):
+        result = rl.extract(rl.open_oracle(right), Certain(candidate), rng=0, attempts=1)
+        assert result.outcome is rl.Outcome.UNVERIFIED
+        assert result.evidence["verification"].max_error > 0.1
+
+
+def test_wrong_rows_and_weights_of_a_method_of_ones_own_reach_the_program() -> None:
+    class TooWide(rl.Method):
+        def run(self, oracle: rl.Oracle, *rest: object) -> Candidate:
+            return Candidate(rl.ReLUNetwork([oracle.query(np.zeros((1, 7)))], [np.zeros(1)]))
+
+    class NotFinite(rl.Method):
+        run = not_finite
+
+    for method, error in ((TooWide(), InvalidRows), (NotFinite(), InvalidWeights)):
+        with pytest.raises(error):
+            rl.extract(rl.open_oracle(planted((6, 4, 1), 0)), method, rng=0)
 
 
 @pytest.mark.parametrize("attempts", [0, -1])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from health_targets import DIM, Recording, network, with_activation
 
-from reluctant import check_health, open_oracle
+from reluctant import Outcome, check_health, extract, open_oracle
+from reluctant.errors import TargetUnavailable
 
 # Counts are exact for a given target and seed: a crease close to a short line costs a few rows more.
 NETWORK = network(0)
@@ -40,6 +41,32 @@ def test_a_target_that_fails_far_out_is_not_asked_again():
         return NETWORK(x)
 
     assert check_health(open_oracle(target, dim=DIM)).queries == 72
+
+
+@pytest.mark.parametrize("fault", [TargetUnavailable("target: gone."), ConnectionError("reset")])
+@pytest.mark.parametrize("call", [5, 6, 7, 8])
+def test_a_fault_that_passes_is_no_range(fault, call):
+    calls = 0
+
+    def target(x):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise fault
+        return NETWORK(x)
+
+    result = extract(open_oracle(target, dim=DIM), rng=0)
+    assert result.outcome is Outcome.TARGET_FAILED
+    assert str(fault) in str(result.error)
+
+
+def test_a_target_that_is_unavailable_far_out_is_asked_once_more():
+    def target(x):
+        if np.abs(x).max() > 1e3:
+            raise TargetUnavailable("target: out of range.")
+        return NETWORK(x)
+
+    assert check_health(open_oracle(target, dim=DIM)).queries == 72 + 6
 
 
 def test_the_count_is_what_the_target_saw(seed):

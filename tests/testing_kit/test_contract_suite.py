@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluctant import Facts, Oracle, open_oracle
+from reluctant import Facts, GaussianNoise, Oracle, open_oracle
+from reluctant.defenses import Decimals
 from reluctant.errors import InvalidAnswer
 from reluctant.oracles import NetworkOracle
 from reluctant.testing import planted
@@ -71,6 +72,30 @@ def test_a_flaw_is_caught(check):
 def test_answers_that_are_handed_out_twice_are_caught():
     with pytest.raises(AssertionError):
         OracleContract().test_question_and_answer_share_no_memory(Flawed(keep_answers()))
+
+
+TWICE = [name for name in FLAWS if name != "test_answers_are_float64_rows"] + ["test_other_layouts_and_types"]
+
+
+@pytest.mark.parametrize("check", TWICE)
+def test_answers_that_may_differ_are_not_compared(check):
+    noise = Decimals(GaussianNoise(NetworkOracle(NETWORK), 1e-3), 12)
+    with pytest.raises(pytest.skip.Exception, match="another answer"):
+        getattr(OracleContract(), check)(noise)
+    fixed = Decimals(NetworkOracle(NETWORK), 12)
+    getattr(OracleContract(), check)(fixed)
+    fixed.repeatable = False
+    with pytest.raises(pytest.skip.Exception):
+        getattr(OracleContract(), check)(fixed)
+
+
+def test_a_tolerance_of_ones_own_compares_them_after_all():
+    class Coarse(OracleContract):
+        def tolerance(self, oracle, answers):
+            return 1e-6
+
+    with pytest.raises(AssertionError):
+        Coarse().test_order_is_kept(GaussianNoise(NetworkOracle(NETWORK), 1e-3))
 
 
 def test_a_subclass_must_make_an_oracle():

@@ -50,6 +50,18 @@ def test_what_was_decided_is_not_said_to_be_undecided():
     assert "agrees" in str(verification)
 
 
+def test_an_error_within_the_tolerance_of_typical_inputs_is_told_with_its_own():
+    """Far out the output deviates more, and the same rounding is a smaller part of it."""
+    true = planted((6, 4, 1), 0)
+    wrong = ReLUNetwork([1.001 * true.weights[0], true.weights[1]], true.biases)
+    found = verify(open_oracle(lambda x: np.round(true(x), 3), dim=6), wrong)
+    assert not found.ok
+    assert found.max_error <= found.tol
+    error, tol = found.exceeded
+    assert tol < error <= found.tol
+    assert f"elsewhere an error of {error:.1e} is beyond its own, {tol:.1e})" in str(found)
+
+
 @pytest.mark.parametrize("number_format", [np.float16, np.float32])
 @pytest.mark.parametrize("dim", [1, 10])
 def test_a_number_format_is_not_taken_for_another_network(number_format, dim, seed):

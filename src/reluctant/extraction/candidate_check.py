@@ -16,7 +16,7 @@ import numpy as np
 
 from reluctant.errors import InvalidInput
 from reluctant.extraction.crease_depth import CreaseKinds
-from reluctant.extraction.method import Candidate, StageFailed
+from reluctant.extraction.method import Candidate, ComparedCandidate, StageFailed
 from reluctant.extraction.orientation import orient
 from reluctant.extraction.overlooked_neurons import with_rare_neuron, with_weak_neuron
 from reluctant.geometry import DistanceNoise
@@ -118,11 +118,18 @@ def refuse_misfit(candidate: object, oracle: Counting) -> None:
             "method.run", got=type(candidate).__name__, expected="a Candidate", fix="Return rl.Candidate(network)."
         )
     widths = candidate.network.widths
-    if candidate.verification is None and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
+    if not isinstance(candidate, ComparedCandidate) and (widths[0], widths[-1]) != (oracle.dim, oracle.outputs):
         raise InvalidInput.about(
             "method.run", got=f"a network of {widths[0]} inputs and {widths[-1]} outputs",
             expected=f"{oracle.dim} and {oracle.outputs}, as the oracle has",
         )  # fmt: skip
+
+
+def without_own_checks(candidate: Candidate) -> Candidate:
+    """What a user's own method says of its network, without what would stand in for a question of the driver."""
+    held_out = candidate.held_out_rows
+    beside = None if held_out is None else replace(held_out, instead=False)
+    return Candidate(candidate.network, beside, candidate.certificate, candidate.limits, candidate.precision)
 
 
 def hold_against(
@@ -134,6 +141,7 @@ def hold_against(
     rng: np.random.Generator,
     counterexamples: Sequence[HeldOutRows] = (),
     seen: CreaseKinds | None = None,
+    believed: bool = True,
 ) -> CheckedNetwork:
     """A candidate with its checks; raises StageFailed where creases that were seen speak against it.
 
@@ -142,9 +150,11 @@ def hold_against(
         rows: those spent so far.
         counterexamples: rows that spoke against earlier networks.
         seen: creases of a line. Each that goes straight on is a neuron of the first layer.
+        believed: the method is one of this library, whose own comparison counts.
     """
+    candidate = candidate if believed or not isinstance(candidate, Candidate) else without_own_checks(candidate)
     refuse_misfit(candidate, oracle)
-    if candidate.verification is not None:
+    if isinstance(candidate, ComparedCandidate):
         return CheckedNetwork(candidate.network, candidate, candidate.verification)
     network = orient(candidate.network, arrays=oracle.arrays)
     if seen is not None and network.depth == 2 and network.widths[1] < seen.straight:
@@ -204,7 +214,7 @@ def check_candidate(
     noise = replace(noise, rounding=max(noise.rounding, candidate.rounding))
     if oracle.explained is not None and not candidate.compared_lines and network.depth > 2:
         by_gradients = examine_by_gradients(
-            oracle, network, rng, noise=noise, held_out=candidate.held_out, counterexamples=counterexamples
+            oracle, network, rng, noise=noise, held_out=candidate.held_out_rows, counterexamples=counterexamples
         )
         return CheckedNetwork(network, candidate, by_gradients)
     # Rows asked, not sent: a retry must not change the rows.
@@ -216,7 +226,7 @@ def check_candidate(
         counts = replace(counts, far=far, on_rays=0 if candidate.compared_lines else points_on_rays(spent.asked))
     verification = examine(
         oracle, network, rng, counts, AcceptedError(noise=noise, most=most),
-        held_out=candidate.held_out, asked=candidate.asked, counterexamples=counterexamples,
+        held_out=candidate.held_out_rows, asked=candidate.asked, counterexamples=counterexamples,
     )  # fmt: skip
     return CheckedNetwork(network, candidate, verification, precision)
 

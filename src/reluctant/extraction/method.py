@@ -232,18 +232,42 @@ class Candidate:
     """A network that has still to be verified."""
 
     network: ReLUNetwork
-    held_out: HeldOutRows | None = None
+    held_out: HeldOutRows | tuple[FloatArray, FloatArray] | None = None  # rows and answers, of a method of your own
     certificate: Certificate | None = None
     limits: Notes | None = None  # what the method cannot know
     precision: Precision | None = None  # the noise to verify at, where the target has few digits
-    verification: LabelVerification | Verification | None = None  # of a method that compares by itself
     asked: AskedRows | None = None  # points that it is verified at, asked before the network was made
     rounding: float = 0.0  # unit roundoff of the answers, where the method has read it from them
+
+    def __post_init__(self) -> None:
+        if isinstance(self.held_out, tuple):
+            rows, answers = (np.asarray(each, dtype=float) for each in self.held_out)
+            shapes, n = (rows.shape, answers.shape), len(rows)
+            if shapes != ((n, self.network.dim), (n, self.network.outputs)):
+                raise InvalidInput.about(
+                    "held_out", got=f"rows and answers of shapes {shapes[0]} and {shapes[1]}",
+                    expected=f"(n, {self.network.dim}) and (n, {self.network.outputs})",
+                )  # fmt: skip
+            held_out = HeldOutRows(rows, answers, name="held out", instead=False) if n else None
+            object.__setattr__(self, "held_out", held_out)
+
+    @property
+    def held_out_rows(self) -> HeldOutRows | None:
+        """Rows that it is verified at, with their answers."""
+        assert not isinstance(self.held_out, tuple)
+        return self.held_out
 
     @property
     def compared_lines(self) -> bool:
         """True if its method has compared lines with a noise that it has measured, as those for few digits do."""
         return self.precision is not None or self.asked is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedCandidate(Candidate):
+    """A network with the comparison of a method of this library that does it itself, as those for labels do."""
+
+    verification: LabelVerification | Verification
 
 
 class Method(ABC):

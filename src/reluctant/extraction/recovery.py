@@ -90,8 +90,9 @@ def extract(
         seconds: most processor time. The result has what was found until then. No limit by default.
         opening: keywords of `open_oracle`, for this call: dim, budget, link, ...
 
-    Cost: about as many answers as the network has parameters, verification included. A row brings one answer for
-    each output. Without a budget there is no limit.
+    Cost: for large networks of one hidden layer about as many answers as the network has parameters, verification
+    included. A small one costs a few times as many, two hidden layers more. A row brings one answer for each output.
+    Without a budget there is no limit.
     """
     if attempts < 1:
         raise InvalidInput.about("attempts", got=attempts, expected="at least 1")

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from reluctant.extraction.method import Candidate, Keep, Method, StageFailed, check_settings
+from reluctant.extraction.method import ComparedCandidate, Keep, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.fitting.least_squares import Damping, Linearisation, StepRules, least_squares
 from reluctant.geometry import DistanceNoise
@@ -65,7 +65,7 @@ class RoundedProbabilities(Method):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> Candidate:
+    def run(self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Keep) -> ComparedCandidate:
         """One attempt; raises StageFailed where no fit explains the answers."""
         widths = [width for width in self.widths if _count(width, oracle) <= self.most_parameters]
         if len(widths) < min(self.least_widths, len(self.widths)):
@@ -118,11 +118,11 @@ class RoundedProbabilities(Method):
         spare, (m, d) = 3.0, layer.skip.shape
         return spare * (d + m + 1) * data.sd**2
 
-    def _verified(self, found: _Fit, sd: float, place: _Place, keep: Keep) -> Candidate:
+    def _verified(self, found: _Fit, sd: float, place: _Place, keep: Keep) -> ComparedCandidate:
         network = found.layer.network(plain=found.plain)
         keep(network)
         verification = place.compared(network, sd, self)
-        return Candidate(network, verification=verification)
+        return ComparedCandidate(network, verification=verification)
 
 
 def _count(width: int, oracle: Counting) -> int:

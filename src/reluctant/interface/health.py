@@ -6,6 +6,8 @@ deterministic; a look far out shows where they end. The kind of answers, their d
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Unpack
@@ -13,7 +15,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from reluctant._notebook import html_table
-from reluctant.errors import InvalidInput, TargetError
+from reluctant.errors import InvalidInput, TargetError, TargetUnavailable
 from reluctant.interface.diagnoses import (
     FAR_ENOUGH,
     NOISIEST_READ,
@@ -61,11 +63,12 @@ from reluctant.interface.noise import (
 )
 from reluctant.messages import Diagnosis
 from reluctant.numerics import DOUBLE, FloatArray, Noise, Rng, as_generator
-from reluctant.oracles.base import Facts, Kind
+from reluctant.oracles.base import Facts, Kind, layers
 from reluctant.oracles.keywords import InputsKeywords
 from reluctant.oracles.ledger import Counting
 from reluctant.oracles.links import PERCENT, noun_behind, raw_answers
 from reluctant.oracles.open import Target, in_units, opened_target
+from reluctant.oracles.retry import Retrying
 from reluctant.results import Outcome
 
 REFUSALS = {
@@ -404,17 +407,25 @@ class _Look:
     def ask_far(self, oracle: Counting, rng: np.random.Generator) -> dict[float, ShortLines]:
         """Lines through the same centres, each scale farther out, as far as they are answered.
 
-        Where lines behind a link are straight, as far as values can be read.
+        Where lines behind a link are straight, as far as values can be read. Where a call fails that nothing retries,
+        because of a fault that may pass, the same rows are asked once more: if they are answered then, no range ends
+        here, and the target has failed.
         """
+        retried = any(isinstance(layer, Retrying) for layer in layers(oracle))
         found, near, while_readable = dict[float, ShortLines](), self.near, self.is_straight_behind_link
         for scale in FAR_SCALES:
             steps = near.steps[-2:] if scale == NOISE_SCALE else ()  # as fine as was needed near the origin
             finer = tuple(step for step in FINER_STEPS if steps and step < steps[-1])
+            lines = partial(ShortLines.ask, oracle, centres=scale * near.centres, steps=steps, finer=finer)
+            same = deepcopy(rng)
             try:
                 if while_readable and steps and not np.isfinite(ask(oracle, scale * near.centres)).all():
                     break
-                found[scale] = ShortLines.ask(oracle, rng, scale * near.centres, steps, finer)
-            except TargetError:
+                found[scale] = lines(rng=rng)
+            except TargetError as error:
+                may_pass = isinstance(error, TargetUnavailable) and isinstance(error.__cause__, OSError | None)
+                if may_pass and not retried and _is_answered(partial(lines, rng=same)):
+                    raise
                 break
             if while_readable and not found[scale].sound.all():
                 break
@@ -635,3 +646,11 @@ def _spread(finite: FloatArray) -> float:
     """Deviation of the answers, NaN without one; infinite if they are close to the largest number."""
     with np.errstate(over="ignore"):
         return float(finite.std(axis=0).max()) if len(finite) else float("nan")
+
+
+def _is_answered(ask_again: Callable[[], ShortLines]) -> bool:
+    try:
+        ask_again()
+    except TargetError:
+        return False
+    return True

@@ -199,6 +199,9 @@ def _value_errors(fields: Fields) -> str:
     """Errors of a network beside a target's values, and the tolerance they were held against."""
     where = f" inside {fields['inside']}, where answers do not saturate" if fields["inside"] else ""
     fewer = ", more where answers have fewer digits" if fields["fewer"] else ""
+    if fields["exceeded"] is not None:  # no error is beyond the tolerance of typical inputs
+        error, tol = fields["exceeded"]
+        fewer = f" at typical inputs; elsewhere an error of {error:.1e} is beyond its own, {tol:.1e}"
     return (
         f"error {fields['max_error']:.1e} at most, {fields['rms_error']:.1e} rms, of the output's standard deviation, "
         f"over {fields['points']} points{where} (tolerance {fields['tol']:.1e}{fewer})"

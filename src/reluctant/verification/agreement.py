@@ -50,12 +50,16 @@ class GroupError:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """Rows with their answers, and gradients where there are some, asked before and kept to verify a network."""
+    """Rows with their answers, and gradients where there are some, asked before and kept to verify a network.
+
+    instead: of new points on creases; else beside them.
+    """
 
     rows: FloatArray
     answers: FloatArray
     gradients: FloatArray | None = None  # (n, m, d)
     name: str = "on creases"
+    instead: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ class Verification:
     undecided: the noise is too large to decide.
     counterexamples: the rows with the largest errors, if not `ok`.
     slope_error: the largest error of a gradient, relative to the largest gradient, if the target answers gradients.
+    exceeded: the error that is farthest beyond its own tolerance, and that tolerance, where no error is beyond `tol`:
+        far out, where outputs are large, the same noise is a smaller part of them.
     """
 
     ok: bool
@@ -104,6 +110,7 @@ class Verification:
     at_use: AtUse | None = None
     only_inside: bool = False
     slope_error: float | None = None
+    exceeded: tuple[float, float] | None = None
     counterexamples: HeldOutRows | None = field(default=None, compare=False, repr=False)
 
     def beside(self, at_use: AtUse | None) -> Verification:
@@ -134,7 +141,8 @@ class Verification:
         fewer = self.ok and self.max_error > self.tol
         slug = "values-agree-inside" if self.only_inside else "values-agree" if self.ok else "values-differ"
         errors = {"max_error": self.max_error, "rms_error": self.rms_error, "points": self.points, "tol": self.tol}
-        found = [Diagnosis(slug, errors | {"inside": self.inside, "fewer": fewer})]
+        where = {"inside": self.inside, "fewer": fewer, "exceeded": self.exceeded}
+        found = [Diagnosis(slug, errors | where)]
         if self.ok:
             unseen = {"confidence": self.confidence, "share": self.share, "narrowest": self.narrowest}
             found.append(Diagnosis("share-unseen", unseen | {"bound": self.bound if fewer else None}))
@@ -159,7 +167,8 @@ class Verification:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `inside` and `at_use` only where there is such a box."""
         data = asdict(replace(self, counterexamples=None))
-        del data["undecided"], data["only_inside"], data["counterexamples"]  # `ok` and the numbers say it
+        del data["undecided"], data["only_inside"]  # `ok` and the numbers say it
+        del data["exceeded"], data["counterexamples"]
         data["narrowest"] = self.narrowest
         return {name: value for name, value in data.items() if name not in SOMETIMES or value not in (None, "")}
 
@@ -257,16 +266,16 @@ def examine(
 ) -> Verification:
     """The comparison as a stage of a larger run.
 
-    held_out: rows with their answers, asked before, in place of new points on creases. counterexamples: of
+    held_out: rows with their answers, asked before. counterexamples: of
     earlier networks, with their answers. asked: all points, asked before, of a network without hidden neurons: then
     nothing is asked. gradients: compare those that the target answers, too, at points beside creases in place of points
     on them. raw: the answers of the target itself behind its link, before and from now on.
     """
-    before, slopes = oracle.queries, None
+    before, slopes, creases = oracle.queries, None, held_out is None or not held_out.instead
     if asked is None:
         with oracle.stage("verify"):
             groups, untested = comparison_points(
-                network, oracle.facts.domain, rng, counts, creases=held_out is None, on_creases=not gradients,
+                network, oracle.facts.domain, rng, counts, creases=creases, on_creases=not gradients,
                 extremes=oracle.facts.domain.is_space and not oracle.facts.saturates,
                 samples=oracle.facts.samples, arrays=oracle.arrays,
             )  # fmt: skip
@@ -296,14 +305,20 @@ def examine(
         off = np.zeros(len(answers))
         off[: len(slopes)] = slope_errors(network, rows, slopes)
         within &= bool(np.all(off <= typical))
-    decisive = accepted.decides(typical)
+    decisive, exceeded = accepted.decides(typical), None
+    beyond = compared.errors / tolerances
+    if np.max(beyond) > 1 and np.max(compared.errors) <= typical:
+        worst = np.unravel_index(np.argmax(beyond), beyond.shape)
+        exceeded = float(compared.errors[worst]), float(tolerances[worst])
     summary = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
     against = None
     if not within:
-        excess = (compared.errors / tolerances).max(axis=1)
+        excess = beyond.max(axis=1)
         against = _counterexamples(groups, answers, excess if off is None else np.maximum(excess, off / typical))
     slope_error = None if off is None else float(off.max())
-    return replace(summary, undecided=within and not decisive, slope_error=slope_error, counterexamples=against)
+    return replace(
+        summary, undecided=within and not decisive, slope_error=slope_error, exceeded=exceeded, counterexamples=against
+    )
 
 
 def examine_by_gradients(
@@ -325,7 +340,7 @@ def examine_by_gradients(
     counts = PointCounts(points=48, per_neuron=1, at_use=256, alone=32, whole_lines=128)
     if not small:
         counts = PointCounts(points=6, per_neuron=0, at_use=40, on_lines=0, whole_lines=18)
-    if small or held_out is None:
+    if small or held_out is None or not held_out.instead:
         counts = replace(counts, covering=covering, far_cells=True)
     return examine(
         oracle, network, rng, counts, AcceptedError(noise=noise),

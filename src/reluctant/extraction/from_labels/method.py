@@ -31,7 +31,7 @@ from reluctant.extraction.from_labels.flat import Flat
 from reluctant.extraction.from_labels.joint_polish import Certainty, LocatedPoints
 from reluctant.extraction.from_labels.layer_creases import LAYER_FLAT, LayerSearch, OneHiddenLayer
 from reluctant.extraction.from_labels.missed_creases import NoCorner, Peeling, sharpened
-from reluctant.extraction.method import Candidate, Method, StageFailed, check_settings
+from reluctant.extraction.method import ComparedCandidate, Method, StageFailed, check_settings
 from reluctant.extraction.orientation import orient
 from reluctant.geometry import DistanceNoise
 from reluctant.geometry.boundary import Boundary, LabelField, boundary_resolution, only_labels
@@ -83,7 +83,7 @@ class FromLabels(Method):
 
     def run(
         self, oracle: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None]
-    ) -> Candidate:
+    ) -> ComparedCandidate:
         """One attempt; raises StageFailed where it gets stuck."""
         with one_blas_thread():
             return self.search(only_labels(oracle), noise, rng, keep)
@@ -91,7 +91,7 @@ class FromLabels(Method):
     def search(
         self, labels: Counting, noise: DistanceNoise, rng: np.random.Generator, keep: Callable[[ReLUNetwork], None],
         inputs: Draw | None = None,
-    ) -> Candidate:  # fmt: skip
+    ) -> ComparedCandidate:  # fmt: skip
         """The network of a target that answers labels alone; `inputs` draws typical rows that are not Gaussian."""
         seen, failed, noisy = look(labels, self.classes, rng), 0, 0
         while True:
@@ -99,7 +99,7 @@ class FromLabels(Method):
             deeper = self.hidden_layers > 1 and seen.may_be_deeper(labels)
             try:
                 found = self.checked(labels, self.network(labels, space, seen, keep), seen, rng)
-                if not deeper or (found.verification is not None and found.verification.ok):
+                if not deeper or found.verification.ok:
                     return found
             except NewLabel as new:  # again, through inputs of it
                 seen = seen.with_inputs(new.rows, new.labels, self.classes)
@@ -124,7 +124,7 @@ class FromLabels(Method):
     def checked(
         self, labels: Counting, network: ReLUNetwork, seen: FirstLabels, rng: np.random.Generator,
         points: int = 32, inputs: int = 256,
-    ) -> Candidate:  # fmt: skip
+    ) -> ComparedCandidate:  # fmt: skip
         """The network with its verification by labels, at so many boundary points and inputs of each of two scales."""
         points *= NOISY_POINTS if seen.resolution > COARSE else 1
         check = check_labels(
@@ -132,12 +132,12 @@ class FromLabels(Method):
             tol=max(self.boundary_error, OWN_RESOLUTION * seen.resolution), finest=4 * seen.resolution,
             points=points, inputs=inputs,
         )  # fmt: skip
-        return Candidate(network, limits=LIMITS, verification=check)
+        return ComparedCandidate(network, limits=LIMITS, verification=check)
 
     def deeper(
         self, labels: Counting, space: Flat, seen: FirstLabels, noise: DistanceNoise, rng: np.random.Generator,
         keep: Callable[[ReLUNetwork], None],
-    ) -> Candidate:  # fmt: skip
+    ) -> ComparedCandidate:  # fmt: skip
         """A network of more hidden layers: the first, and those above it on the orthant of its hidden values."""
         with labels.stage("layer"):
             layer = LayerSearch.of(space).run(seen.flat(space, min(LAYER_FLAT, labels.dim)))
@@ -150,7 +150,7 @@ class FromLabels(Method):
             try:
                 top = above.search(peeled, noise, rng, lambda part: None, hidden_inputs(layer, seen, rng))
                 found = self.checked(labels, compose(layer, top.network), seen, rng, *DEEP_CHECK)
-                if found.verification is not None and found.verification.ok:  # many fail: the dear check comes last
+                if found.verification.ok:  # many fail: the dear check comes last
                     found = self.checked(labels, found.network, seen, rng, *DEEP_CONFIRMED)
                 check = found.verification
                 if not isinstance(check, LabelVerification) or check.ok:
