@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import reluctant as rl
+from reluctant.adversarial.flip import MOST_FLIP_ROWS_EXPLAINED
 from reluctant.networks import ReLUNetwork
 from reluctant.testing import planted
 
@@ -49,6 +50,20 @@ def test_false_gradients_do_not_hinder():
     for x in inputs(20, 3):
         flip = rl.flip_sign(network, x, gradients=lambda rows: np.abs(network.gradients(rows)))
         assert flip.ok == rl.flip_sign(lambda rows: network(rows), x, dim=20).ok
+
+
+@pytest.mark.parametrize("budget", [80, 100])
+def test_false_gradients_take_no_rows_from_the_flip(budget):
+    """What they are is a note: it is asked last, and left out where the budget ends."""
+    network = planted((20, 10, 1), 3, bias=0.3)
+    x, false = inputs(20, 1)[0], {"gradients": lambda rows: -network.gradients(rows)}
+    flip = rl.flip_sign(lambda rows: network(rows), x, dim=20, budget=budget, **false)
+    assert flip.ok
+    assert flip.queries <= budget
+    assert flip.stage != "gradients"
+    assert "gradients are" not in flip.evidence
+    whole = rl.flip_sign(lambda rows: network(rows), x, dim=20, **false)
+    assert budget < whole.queries <= 20 + MOST_FLIP_ROWS_EXPLAINED
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 from audit_kit import QUICK, Rows, reasons, step
 
 from reluctant import open_oracle
+from reluctant.adversarial.flip import MOST_FLIP_ROWS, MOST_FLIP_ROWS_EXPLAINED
 from reluctant.audit import STEPS, audit, auditor
-from reluctant.audit.budget import FIRST, LOOKS, SHARES, reserve, share
+from reluctant.audit.budget import FIRST, FLIP_INPUTS, LOOKS, SHARES, reserve, share
 from reluctant.audit.record import Stop
 from reluctant.audit.steps import recovery_steps
 from reluctant.errors import InvalidInput
@@ -50,6 +51,8 @@ def test_shares():
     kept = reserve(100_000, 64)
     assert 0 < kept <= 30_000
     assert reserve(1000, 784) == 300
+    explained = reserve(100_000, 64, explained=True)
+    assert explained - kept == FLIP_INPUTS * (MOST_FLIP_ROWS_EXPLAINED - MOST_FLIP_ROWS) > 0
     for name in SHARES:
         free = 50_000 if name in (FIRST, *LOOKS) else 50_000 - kept
         assert share(name, 50_000, kept) == int(SHARES[name] * free)

@@ -126,6 +126,15 @@ def test_a_mistyped_command_is_bad_usage(command):
     assert "extrac" in ended.err
 
 
+def test_a_mistyped_option_before_the_command_is_an_error_of_one_line(command):
+    ended = command("--bogus")
+    assert (ended.status, ended.out) == (2, "")
+    assert "--bogus" in ended.err
+    assert "Usage:" not in ended.err
+    assert len(ended.err.splitlines()) <= 2
+    assert "Usage: reluctant" in command().out + command().err  # without arguments it is the help
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_every_command(name, flag, command):

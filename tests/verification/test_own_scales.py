@@ -188,6 +188,10 @@ def on_raw_columns(seed: int):
 def test_an_affine_map_is_compared_far_out_where_it_stays_the_same() -> None:
     result = rl.extract(on_raw_columns(3), dim=12, rng=3, link="sigmoid", budget=3000)
     assert not result.ok  # its neurons have their creases at the far data, and none shows near the origin
+    said = str(result.evidence["own scales"])
+    assert "inputs, of the columns' own sizes and larger, it does NOT agree" in said
+    assert said in str(result.evidence["verification"])
+    assert "typical ones" not in str(result.evidence["verification"])
 
 
 def test_an_affine_map_of_unlike_columns_costs_few_rows_more() -> None:

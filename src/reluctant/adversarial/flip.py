@@ -44,9 +44,9 @@ from reluctant.adversarial.gradient_source import (
     checked_steps,
 )
 from reluctant.domains import Domain
-from reluctant.errors import InvalidGradient, InvalidInput, NonFiniteGradient, TargetError
+from reluctant.errors import BudgetExhausted, InvalidGradient, InvalidInput, NonFiniteGradient, TargetError
 from reluctant.geometry.gradients import GRADIENT_ROWS
-from reluctant.interface.gradient_kinds import trusted
+from reluctant.interface.gradient_kinds import MOST_KIND_ROWS, trusted
 from reluctant.interface.noise import (
     answer_kind,
     find_decimals,
@@ -143,6 +143,8 @@ def _digits_limit(source: QueriedTarget, answers: FloatArray) -> dict[str, Any]:
 ELSEWHERE_ROWS = 64  # random inputs asked to tell a flat place from a constant target, and from one that answers labels
 # Of one step at one input, besides one for each direction of the gradient; with a network it takes fewer.
 MOST_FLIP_ROWS = PROBE_ROWS + GRADIENT_ROWS + RAY_ROWS + ASKED_AGAIN + ELSEWHERE_ROWS
+ANSWERED_ROWS = 12  # of one step with gradients that the target answers
+MOST_FLIP_ROWS_EXPLAINED = MOST_FLIP_ROWS + ANSWERED_ROWS + MOST_KIND_ROWS  # where these lead to no flip
 
 
 def flip_sign(
@@ -171,7 +173,7 @@ def flip_sign(
         rng: seed of all random choices.
         opening: keywords of `open_oracle`, for this call. With any of them a network is queried like other targets.
 
-    Cost: 12 rows for one step with gradients that the target answers; 8 to 49 more where they lead to no flip.
+    Cost: 12 rows for one step with gradients that the target answers; 8 to 53 more where they lead to no flip.
     From values d + 42 rows, rank + 42 with a span: 7 more if the flip is far, 18 more if answers are noisy or have few
     digits, 64 more at a flat place. With a network 2 or 11 rows: 3 or 12 if it is not exact, 39 if answers are noisy.
     For labels 3, 4 or 12, and at most 48 if they are noisy. One more if 0 and 1 may be rounded values. None for a
@@ -253,8 +255,14 @@ def _by_questions(
     answered = _by_answered_gradients(oracle, start, steps, threshold)
     if answered is not None:
         return answered
-    reading = trusted(oracle, rng.spawn(1)[0])[1]
     found = _by_values(oracle, start, basis, steps, threshold, rng)
+    ended_in = oracle.ledger.last_stage
+    try:
+        reading = trusted(oracle, rng.spawn(1)[0])[1]
+    except (BudgetExhausted, TargetError):  # a note is not worth the flip
+        return found
+    finally:
+        oracle.ledger.last_stage = ended_in
     if reading is None or reading.diagnosis is None:
         return found
     return replace(found, evidence={**found.evidence, "gradients are": reading.diagnosis})

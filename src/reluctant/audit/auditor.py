@@ -451,7 +451,8 @@ class StepRun:
     def share(self, name: str) -> int:
         """Rows of a step: by what was asked, not sent, so that a replayed audit shares as the first one did."""
         left = self.budget - self.passed
-        rows = share(name, left, reserve(self.budget, self.oracle.dim))
+        kept = reserve(self.budget, self.oracle.dim, explained=self.oracle.explained is not None)
+        rows = share(name, left, kept)
         return with_extraction(name, rows, left, self.known.rows_needed)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from reluctant.adversarial.flip import MOST_FLIP_ROWS as FLIP_ROWS
+from reluctant.adversarial.flip import MOST_FLIP_ROWS, MOST_FLIP_ROWS_EXPLAINED
 from reluctant.audit.facts import ExpectedCost, RowsNeeded, ShapeRows
 from reluctant.audit.findings import Findings
 from reluctant.errors import ReluctantError
@@ -68,9 +68,10 @@ LOOKS = ("flip", "linearity", "line", "plane", "errors")
 FIRST = "health"  # without it no other step can work
 
 
-def reserve(budget: int, dim: int) -> int:
-    """Rows kept for the looks at the end."""
-    flips, pictures = FLIP_INPUTS * (dim + FLIP_ROWS), LINE_POINTS + GRID**2 + len(SCALES) * ERROR_POINTS
+def reserve(budget: int, dim: int, *, explained: bool = False) -> int:
+    """Rows kept for the looks at the end. explained: the target answers gradients."""
+    of_a_flip = MOST_FLIP_ROWS_EXPLAINED if explained else MOST_FLIP_ROWS
+    flips, pictures = FLIP_INPUTS * (dim + of_a_flip), LINE_POINTS + GRID**2 + len(SCALES) * ERROR_POINTS
     return int(min(MOST_RESERVED * budget, flips + LINEARITY_ROWS + dim + pictures))
 
 

@@ -165,12 +165,16 @@ class NetworkShape:
 
 @dataclass(frozen=True)
 class AtUseFacts:
-    """Inputs outside the box that was verified: asked, comparable, differing, the largest difference."""
+    """Inputs outside the box that was verified: asked, comparable, differing, the largest difference.
+
+    own_scales: of the columns' own sizes, and larger.
+    """
 
     asked: int
     points: int
     differing: int
     largest: float | None
+    own_scales: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
@@ -88,14 +89,28 @@ class _Commands(typer.core.TyperGroup):
         name, _, others = super().resolve_command(ctx, args)
         return name, None if name is None else load(name), others
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the options before the command; without arguments the help is asked for."""
+        if not args:
+            return super().parse_args(ctx, args)
+        with _one_line():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a mistyped one is an error of one line, without the usage before it."""
-        try:
+        """Run the command."""
+        with _one_line():
             return super().invoke(ctx)
-        except USAGE_ERROR as error:
-            said = " ".join(error.format_message().split()).rstrip(".")
-            path = error.ctx.command_path if error.ctx else "reluctant"
-            raise InvalidInput(f"{said}. {path} --help lists all that it takes.") from error
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """What was mistyped is an error of one line, without the usage before it."""
+    try:
+        yield
+    except USAGE_ERROR as error:
+        said = " ".join(error.format_message().split()).rstrip(".")
+        path = error.ctx.command_path if error.ctx else "reluctant"
+        raise InvalidInput(f"{said}. {path} --help lists all that it takes.") from error
 
 
 def _print_version(wanted: bool) -> None:

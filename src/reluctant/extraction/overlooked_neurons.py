@@ -32,7 +32,7 @@ FITTED_EACH = 1.5  # rows for every weight that have to show the neuron
 SHOWN = 1e-2  # of the largest error: less may be the network's own
 ONE_NEURON = 0.1  # of the largest error: what one neuron may leave of the others, before the network is fitted anew
 RANK = 1e-13  # relative, of that fit
-FIT_EACH = 3.0  # fresh answers for every parameter, for that fit
+FRESH_EACH = 3.0  # fresh answers for every parameter, for a fit of the whole network
 
 
 def with_rare_neuron(
@@ -61,7 +61,7 @@ def with_rare_neuron(
     wider = ReLUNetwork([*below, v, np.column_stack([a, side * outputs])], [*biases, c, e])
     if left <= DOUBLE.deviations * shown.sd:
         return wider
-    count = int(FIT_EACH * wider.parameters / wider.outputs)
+    count = int(FRESH_EACH * wider.parameters / wider.outputs)
     with oracle.stage("rare neuron", expected=count):
         rows = np.concatenate([shown.rows, oracle.facts.domain.sample(rng, count, oracle.dim)])
         answers = oracle.query(rows)
@@ -125,7 +125,6 @@ def _around(oracle: Counting, against: FloatArray, count: int, rng: np.random.Ge
 LINES = 24
 REACH = 3.0  # of the lines to either side, in scales of use
 LONGEST = 12  # pieces of a line that are asked
-FRESH_EACH = 3.0  # fresh answers for every parameter, for the fit
 MOST_PARAMETERS = 1000  # of a fit that looks anew at what each of them does
 
 

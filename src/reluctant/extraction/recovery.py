@@ -2,8 +2,7 @@
 
 The interface decides: exact weights, few digits, inside a box, or a refusal. `attempts` tries one method after another
 in one place; behind a link that saturates, `boxes` chooses the place. Where that fails, inputs may be of other sizes,
-or elsewhere. None of this costs a query, but for the search for a range that inputs are clipped to: up to 1002 rows,
-after a run in all of space that did not recover the network.
+or elsewhere.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ class Recovery:
         if not stay:
             self.search.found.elsewhere = self.inputs_elsewhere(outcome)
             return outcome, network
-        if not self.search.found.interface.trees:
+        if not (self.search.found.interface.trees or outcome in OF_CONSTANTS):
             self.search.found.unit_ratio = float(units.scale.max() / units.scale.min())
         return again
 

@@ -46,7 +46,7 @@ def refusal_diagnosis(found: Interface) -> Diagnosis | None:
     in_steps, no_number = refusal is Outcome.PIECEWISE_CONSTANT, refusal is Outcome.NON_FINITE
     table: tuple[tuple[bool, Callable[[], Diagnosis]], ...] = (
         (
-            refusal is Outcome.CONSTANT and found.facts is not None and found.facts.samples is not None,
+            refusal is Outcome.CONSTANT and found.facts.samples is not None,
             lambda: Diagnosis("same-at-inputs"),
         ),
         (

@@ -23,8 +23,10 @@ from reluctant.oracles.ledger import Counting
 
 POINTS = 4  # inputs at which gradients are held against differences
 SCALES = (1.0, 0.1, 0.01)  # of these inputs: probabilities behind a link may saturate farther out
-MOST_WRONG = 1  # of them: a step may cross a crease
 COORDINATES = 12  # steps along single inputs, where gradients are something else
+# Of a reading, where both smaller scales were needed.
+MOST_KIND_ROWS = (len(SCALES) - 1) * 2 * POINTS + 3 * POINTS + 1 + 2 * COORDINATES
+MOST_WRONG = 1  # of them: a step may cross a crease
 SLOPE_ROUNDINGS = 2.0**12  # of the largest gradient
 AGREEING = 1e-4  # of a slope: large weights that cancel round by more than the answer shows
 ROUNDED = 1e-13  # of the largest gradient: coarser decimals are seen as such
@@ -74,7 +76,7 @@ class GradientReading:
 def trusted(oracle: Counting, rng: np.random.Generator) -> tuple[Counting, GradientReading | None]:
     """The target, without its gradients where they are none; and their kind, None if there are none.
 
-    Cost: 8 rows, one more of a smooth function, and up to 41 more where they are none.
+    Cost: 8 rows, one more of a smooth function, and up to 45 more where they are none.
     """
     if oracle.explained is None:
         return oracle, None

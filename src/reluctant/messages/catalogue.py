@@ -916,18 +916,17 @@ CHECKS: Mapping[str, Entry] = {
     ),
     "creases-farther-out": Entry("Neurons whose creases lie farther out may be missing."),
     "typical-unread": Entry(
-        "At none of {asked} inputs outside, typical ones and others twice as far, can the answer be read: nothing is "
-        "known there.",
-        example={"asked": 256},
+        "At none of {asked} inputs{outside_box}, {sizes_asked}, can the answer be read: nothing is known there.",
+        example={"asked": 256, "own_scales": False},
     ),
     "typical-agree": Entry(
-        "At {points} of {asked} inputs, typical ones and others twice as far, it agrees with the target.",
-        example={"points": 250, "asked": 256},
+        "At {points} of {asked} inputs, {sizes_asked}, it agrees with the target.",
+        example={"points": 250, "asked": 256, "own_scales": False},
     ),
     "typical-differ": Entry(
-        "At {differing} of {points} inputs{compared_alone}, typical ones and others twice as far, it does NOT agree "
-        "with the target, {differing_by}.",
-        example={"differing": 9, "points": 250, "asked": 256, "largest": 0.2},
+        "At {differing} of {points} inputs{compared_alone}, {sizes_asked}, it does NOT agree with the target, "
+        "{differing_by}.",
+        example={"differing": 9, "points": 250, "asked": 256, "largest": 0.2, "own_scales": False},
     ),
     # A network beside labels.
     "labels-agree": Entry("The network agrees with the target's labels: {boundary_points}", example=_BESIDE),

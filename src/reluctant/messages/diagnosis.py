@@ -440,6 +440,10 @@ PHRASES: Mapping[str, Callable[[Fields], str]] = {
     "than_bound": lambda fields: "" if fields["bound"] is None else f" than {fields['bound']:.1e}",
     "untested_neurons": lambda fields: f"{fields['untested']} neuron{' has' if fields['untested'] == 1 else 's have'}",
     "compared_alone": lambda fields: "" if fields["points"] == fields["asked"] else " that can be compared",
+    "outside_box": lambda fields: "" if fields["own_scales"] else " outside",
+    "sizes_asked": lambda fields: (
+        "of the columns' own sizes and larger" if fields["own_scales"] else "typical ones and others twice as far"
+    ),
     "differing_by": lambda fields: (
         f"by up to {fields['largest']:.1e} of the output's deviation" if fields["largest"] else "by its answers"
     ),

@@ -199,7 +199,7 @@ def _place(record: AuditRecord) -> Iterator[str]:
 def _at_use(checked: VerificationFacts) -> str:
     use = checked.at_use
     assert use is not None
-    where = "typical ones and others twice as far"
+    where = "of the columns' own sizes and larger" if use.own_scales else "typical ones and others twice as far"
     if not use.points:
         return f"None of {count(use.asked)} inputs outside can be read, {where}, so nothing is known about them."
     if not use.differing:

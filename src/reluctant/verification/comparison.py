@@ -177,13 +177,15 @@ class AtUse:
     """Comparison at typical inputs and farther ones, also outside the box in which a link can read all answers.
 
     asked: inputs. points: those that could be compared. differing: those at which the network differs. largest:
-    difference of values, over their standard deviation; 0 where the probabilities alone differ.
+    difference of values, over their standard deviation; 0 where the probabilities alone differ. own_scales: the inputs
+    are of the columns' own sizes, and larger ones.
     """
 
     asked: int
     points: int
     differing: int
     largest: float
+    own_scales: bool = False
 
     @property
     def ok(self) -> bool:

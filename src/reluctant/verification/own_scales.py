@@ -155,7 +155,8 @@ def _compared_in(
     if oracle.facts.saturates and accepted.tol is not None and accepted.noise is not None:
         rows = _readable_rows(reduced, rng, accepted.noise.relative)
         roundings = accepted.noise.relative * rounding_sizes(network, units.rows(rows))
-        return compare_where_readable(scaled, reduced, rows, accepted.tol, roundings)
+        compared = compare_where_readable(scaled, reduced, rows, accepted.tol, roundings)
+        return replace(compared, own_scales=True)
     found = examine(scaled, reduced, rng, OWN_SCALE_COUNTS, AcceptedError(most=accepted.most))
     against = found.counterexamples
     if against is None:

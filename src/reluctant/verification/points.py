@@ -46,6 +46,7 @@ class PointCounts:
     per_neuron: beside each crease, besides the one on it.
     at_use: at the scale of use, if more.
     on_lines: on lines, where neurons are rarely on, and at extremes.
+    most_on_lines: on the two lines together, where half of them are enough for every piece of a line.
     on_rays: on two rays from a random input, which cross narrow ridges.
     far: far along the creases of the first layer.
     alone: at most so many where one unit of the first layer is on alone.
@@ -270,11 +271,12 @@ def far_along_creases(network: ReLUNetwork, count: int, domain: Domain, rng: np.
 def line_points(
     network: ReLUNetwork, count: int, domain: Domain, rng: np.random.Generator, most: int = 0
 ) -> FloatArray:
-    """Points (count, d) on two lines through the scale of use, in turn between any two creases of the network there.
+    """Points (n, d) on two lines through the scale of use, in turn between any two creases of the network there.
 
     A neuron that the network lacks, or has too many, bends the target at one place of a line and shows in every piece
     beyond. So one point in each piece finds it wherever the line meets it, also if another takes its bend back further
-    on. most: points, more than `count`, if so many do for all pieces.
+    on. The two lines share `most` points: one of up to `most // 2` pieces gets a point in each, also if n passes
+    `count`.
     """
     most_values = 2_000_000  # of neurons along a line: a wide network is read in coarser steps
     points = [np.empty((0, network.dim))]

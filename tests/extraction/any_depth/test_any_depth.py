@@ -180,6 +180,9 @@ def test_the_search_computes_in_one_thread() -> None:
 
     with threadpool_limits(limits=2, user_api="blas"):
         oracle = rl.open_oracle(target, dim=8)
+        target(np.zeros((1, 8)))
+        if 1 in seen:
+            pytest.skip("BLAS has one thread here in any case")
         seen.clear()
         rl.extract(oracle, AnyDepth(search=LayerLimits(layers=1)), attempts=1)
     assert 1 in seen

@@ -49,9 +49,21 @@ def test_answers_that_end_are_asked_nearby(seed: int) -> None:
     assert (distance.scale, distance.exact) == (1.0, False)
 
 
+@pytest.mark.parametrize("low", [0.0, -1.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_network_that_is_cut_off_at_0_and_1_is_no_link(low: float, seed: int) -> None:
+    """It is 0 or 1 exactly at many inputs near the origin, as a sigmoid is not."""
+    values, rng = planted(WIDTHS, seed, bias=1.0), np.random.default_rng(seed)
+    oracle = rl.open_oracle(lambda x: np.clip(values(x), low, 1).astype(np.float32), dim=WIDTHS[0], link="identity")
+    view = look_from(oracle, 1.0, rng)
+    before = oracle.queries
+    assert choose_distance(view, rng).bounded
+    assert oracle.queries == before + 198 + 64
+
+
 def test_answers_that_end_at_0_and_1_are_not_searched_for_creases() -> None:
     values = planted(WIDTHS, 0, bias=1.0)
     oracle = rl.open_oracle(lambda x: expit(values(x)).astype(np.float32), dim=WIDTHS[0], link="identity")
     rng = np.random.default_rng(0)
-    with pytest.raises(StageFailed, match="end at 0 and 1"):
+    with pytest.raises(StageFailed, match="end at 0 and 1: they may be those of a link"):
         choose_distance(look_from(oracle, 1.0, rng), rng)

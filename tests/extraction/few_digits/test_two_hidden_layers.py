@@ -319,6 +319,7 @@ def test_equations_of_a_span_save_products(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_first_layer_wider_than_the_input_is_recovered_from_several_outputs() -> None:
     widths = (10, 16, 6, 3)
     target, true = in_float32(planted(widths, 0, bias=0.5))
+    # Not rng=0: there rounding, which differs between versions of numpy, decides whether two attempts are enough.
     result = rl.extract(rl.open_oracle(target, dim=10), rl.FewDigitsDeep(), rng=1, attempts=2)
     assert result.ok
     assert result.network is not None

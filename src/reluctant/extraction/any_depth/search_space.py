@@ -89,7 +89,7 @@ class SearchSpace:
         self, oracle: Counting, network: ReLUNetwork, noise: DistanceNoise, rng: np.random.Generator
     ) -> ReLUNetwork:
         """First weights in all of input space. Cost: about 1.25 (d + 2) rows a neuron, less with several outputs."""
-        step, agreement = 0.4, 1e-5  # of the room, which coordinates seen here tell; relative
+        step, agreement = 0.4, 1e-5  # of the room up to a crease of the network; relative error of the rows
         chosen, combinations, room = spanning_points(network, rng)
         points = self.points(chosen)
         with oracle.stage("first weights", expected=len(points) * (oracle.dim + 2)):
