@@ -270,7 +270,7 @@ class Learner:
         checked = self.verification = examine(
             self.oracle, network, self.rng, PointCounts(points=VERIFICATION_POINTS, per_neuron=0),
             AcceptedError(noise=health.noise, most=FEW_DIGITS_TOLERANCE if refused else MOST_TOLERANCE),
-            held_out=candidate.held_out,
+            held_out=candidate.held_out_rows,
         )  # fmt: skip
         self.verified = checked.ok
         self.evidence.update({"exact": VERIFIED if checked.ok else str(checked), "verification": checked})
