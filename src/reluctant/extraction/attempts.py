@@ -144,7 +144,7 @@ class Search:
             except OutsideDomain:
                 raise
             except (InvalidRows, InvalidWeights) as failure:  # of NaN, from creases that are none: the method's own
-                if not type(method).__module__.startswith("reluctant."):  # a user's method, which a user can mend
+                if not str(type(method).__module__).startswith("reluctant."):  # a user's method, which a user can mend
                     raise
                 self.found.fail(f"{failure.slug}: {failure}")
                 continue
@@ -277,7 +277,7 @@ class Search:
             known = [] if place.box is not None else self.counterexamples  # another box may not hold them
             found = hold_against(
                 place.oracle, candidate, place.health.noise, place.noise, lambda: self.run.rows, rng, known,
-                self.found.layers, believed=type(method).run.__module__.startswith("reluctant."),
+                self.found.layers, believed=str(type(method).run.__module__).startswith("reluctant."),
             )  # fmt: skip
         except ReluctantError:
             raise

@@ -306,14 +306,13 @@ def examine(
         off[: len(slopes)] = slope_errors(network, rows, slopes)
         within &= bool(np.all(off <= typical))
     decisive, exceeded = accepted.decides(typical), None
-    beyond = compared.errors / tolerances
-    if np.max(beyond) > 1 and np.max(compared.errors) <= typical:
-        worst = np.unravel_index(np.argmax(beyond), beyond.shape)
+    if (compared.errors > tolerances).any() and compared.errors.max() <= typical:
+        worst = np.unravel_index(np.argmax(compared.errors / tolerances), tolerances.shape)
         exceeded = float(compared.errors[worst]), float(tolerances[worst])
     summary = _summarise(compared.largest(), within and decisive, typical, untested, oracle.queries - before)
     against = None
     if not within:
-        excess = beyond.max(axis=1)
+        excess = (compared.errors / tolerances).max(axis=1)
         against = _counterexamples(groups, answers, excess if off is None else np.maximum(excess, off / typical))
     slope_error = None if off is None else float(off.max())
     return replace(
